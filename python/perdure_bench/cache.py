@@ -35,18 +35,16 @@ import subprocess
 import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from perdure.programs import OPEN_MPI, Program, find_programs, output_of
-from perdure_bench import cache_plot
+from perdure.programs import Program, find_programs
 from perdure_bench.facts import Fact
-from perdure_bench.solver import huge_page_directory, pool_directory
+from perdure_bench.solver import huge_page_directory, job_output, pool_directory
 
 SUMMARY = "single accesses to a cached file, against stock MPI-IO, memory and one-sided calls"
-draw = cache_plot.draw
 
 _ROUNDS = {False: {"local": 31, "remote": 9}, True: {"local": 3, "remote": 1}}
 _LIMIT_S = 500
@@ -113,8 +111,8 @@ class Taken:
         return "cpu" if excess and statistics.mean(excess) > _BUSY else "wall"
 
 
-def measure(quick: bool, each: Callable[[Fact], None]) -> None:
-    """Hands over the facts of every flavour. Raises ProgramFailed."""
+def measure(quick: bool) -> Iterator[Fact]:
+    """The facts, as they come of every flavour. Raises ProgramFailed."""
     for program in find_programs("bench_file_operations", "bench"):
         with (
             pool_directory() as memory,
@@ -122,8 +120,7 @@ def measure(quick: bool, each: Callable[[Fact], None]) -> None:
             tempfile.TemporaryDirectory() as disk,
         ):
             places = Places(memory, Path(disk), huge)
-            for fact in _measure_flavour(program, places, quick):
-                each(fact)
+            yield from _measure_flavour(program, places, quick)
 
 
 @dataclass(frozen=True)
@@ -162,8 +159,8 @@ def _measure_flavour(program: Program, places: Places, quick: bool) -> Iterator[
 
 def _run(program: Program, places: Places, words: list, more: dict | None = None) -> list[str]:
     command = program.command(2, *words, "--memory", places.memory)
-    surroundings = {**os.environ, **OPEN_MPI, "OMPI_MCA_mpi_yield_when_idle": "0", **(more or {})}
-    output = output_of(command, f"file_operations {words[0]}", surroundings, _LIMIT_S)
+    more = {"OMPI_MCA_mpi_yield_when_idle": "0", **(more or {})}
+    output = job_output(command, f"file_operations {words[0]}", _LIMIT_S, more)
     return [line for line in output.splitlines() if line.startswith("{")]
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perdure.figures import BLUE, GREEN, GREY, ORANGE, PINK, RED, figure_of
+from perdure.figures import BLUE, GREEN, GREY, ORANGE, PINK, RED, figure_of, finish
 from perdure_bench.facts import Fact
 
 if TYPE_CHECKING:
@@ -66,7 +66,4 @@ def _draw_panel(axis: Axes, points: dict[str, list]) -> None:
     axis.set_xscale("log", base=2)
     axis.set_yscale("log")
     axis.set_xticks(list(_SIZES.values()), list(_SIZES))
-    axis.grid(axis="y", color="#dddddd", linewidth=0.6)
-    for side in ("top", "right"):
-        axis.spines[side].set_visible(False)
-    axis.tick_params(labelsize=8)
+    finish(axis)

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from perdure.programs import OPEN_MPI, Program, output_of
 from perdure.run.attempt import OUR_ENDINGS, Limits
-from perdure.run.job import JobRequest, JobResult, run_job
-from perdure.run.live import Live
+from perdure.run.job import JobResult
+from perdure_bench.solver import run_captured
 
 _LIMITS = Limits(timeout_s=60, hang_s=20)
 # mpirun gives the survivors of a killed rank a second; that would be half of a campaign.
@@ -179,11 +179,7 @@ class Trial:
 
     def _launch(self, *words: object, ranks: int | None = None) -> tuple[JobResult, str]:
         command = self._job.program.command(ranks or self._job.ranks, *self._words(*words))
-        with tempfile.TemporaryFile("w+", errors="replace") as output:
-            request = JobRequest(command, limits=_LIMITS, environment=_ENVIRONMENT, output=output)
-            result = run_job(request, Live())
-            output.seek(0)
-            said = output.read()
+        result, said = run_captured(command, limits=_LIMITS, environment=_ENVIRONMENT)
         if result.attempts and result.attempts[-1].stopped_by is not None:
             raise KeyboardInterrupt
         return result, said

@@ -7,7 +7,7 @@ import signal
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,12 +17,12 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from perdure.failures import Failed, Wrong
 from perdure.option_groups import picture_file
-from perdure.programs import ProgramFailed
 from perdure.run.bell import ENDING
 from perdure.run.leftovers import remove_leftovers
 from perdure.run.processes import adopt_orphans, end_descendants
-from perdure_bench.facts import Fact, NotAFact, print_facts
+from perdure_bench.facts import Fact, NotAFact, print_facts, run_program
 
 NAMES = (
     "persist",
@@ -50,6 +50,11 @@ NAMES = (
 _SEEDED = ("kill", "kill_windows", "kill_cache", "kill_nodes")
 _PLACED = ("matpower", "memsim")
 _IN_PARTS = ("ipv",)
+# Whose program bench_NAME measures all of it, and what that is.
+_BY_PROGRAM = {
+    "persist": "flush, copy and commit primitives against memcpy and libpmem",
+    "crash": "crash images of a whole run, each recovered and compared",
+}
 _TABLE_COLUMNS = 1000  # where stdout is no terminal: nothing is cut
 
 
@@ -98,7 +103,7 @@ def bench(
         try:
             with _stopped_by_signals():
                 measured[name] = _measure(name, quick, as_json, seed, directory, parts)
-        except (ProgramFailed, NotAFact) as failure:
+        except (Failed, Wrong, NotAFact) as failure:
             typer.echo(f"perdure: {name}: {failure}", err=True)
             failed = True
             continue
@@ -152,7 +157,7 @@ def _check_parts(names: list[str], only: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _title(name: str, quick: bool) -> str:
-    summary = import_module(f"perdure_bench.{name}").SUMMARY
+    summary = _BY_PROGRAM.get(name) or import_module(f"perdure_bench.{name}").SUMMARY
     return f"{name}: {summary}" + (" (quick)" if quick else "")
 
 
@@ -165,31 +170,32 @@ def _measure(
     only: tuple[str, ...],
 ) -> list[Fact]:
     facts: list[Fact] = []
-
-    def take(fact: Fact) -> None:
-        facts.append(fact)
-        if as_json:
-            print(fact.line(), flush=True)
-
     options: dict[str, object] = {"seed": seed} if seed is not None and name in _SEEDED else {}
     if directory is not None and name in _PLACED:
         options["directory"] = directory
     if only and name in _IN_PARTS:
         options["only"] = only
-    import_module(f"perdure_bench.{name}").measure(quick, take, **options)
+    if name in _BY_PROGRAM:
+        measuring = run_program(f"bench_{name}", ["--quick"] if quick else [])
+    else:
+        measuring = import_module(f"perdure_bench.{name}").measure(quick, **options)
+    with closing(measuring):  # its jobs and mounts do not stay where a signal stops it
+        for fact in measuring:
+            facts.append(fact)
+            if as_json:
+                print(fact.line(), flush=True)
     return facts
 
 
 def _plot(measured: dict[str, list[Fact]], quick: bool, file: Path) -> bool:
     """One figure per benchmark: FILE, or FILE-NAME if there are several."""
-    from perdure_bench import plot
-
     drawn = True
     for name, facts in measured.items():
         path = file if len(measured) == 1 else file.with_stem(f"{file.stem}-{name}")
         try:
-            module = import_module(f"perdure_bench.{name}")
-            getattr(module, "draw", plot.draw)(facts, _title(name, quick), path)
+            own = f"perdure_bench.{name}_plot"
+            plot = import_module(own if find_spec(own) else "perdure_bench.plot")
+            plot.draw(facts, _title(name, quick), path)
             typer.echo(f"drawn: {path}", err=True)
         except (ValueError, OSError) as failure:
             typer.echo(f"perdure: {path} was not drawn: {failure}", err=True)

@@ -24,8 +24,7 @@ from __future__ import annotations
 
 import operator
 import time
-from collections.abc import Callable, Iterable
-from pathlib import Path
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from perdure.energy import reference
@@ -35,9 +34,8 @@ from perdure.energy.plan.file import document_of
 from perdure.energy.plan.planning import Failing, Goal, Place, Request, make_plan
 from perdure.energy.profile.file import Point, Profile, Quantity, Setting
 from perdure.energy.quantities import Wrong
-from perdure.programs import ProgramFailed
 from perdure.progress import progress
-from perdure_bench import energy_node, energy_plot
+from perdure_bench import energy_node
 from perdure_bench.energy_plot import bar_case
 from perdure_bench.facts import Fact
 
@@ -50,19 +48,14 @@ _FREQUENCIES = (800_000, 1_400_000, 1_700_000, 2_100_000)
 _WRITERS = (1, 2, 4, 8, 16, 32, 48)
 
 
-def measure(quick: bool, each: Callable[[Fact], None]) -> None:
-    """Hands over the facts. Raises ProgramFailed."""
-    try:
-        for fact in (*paper_facts(), *figure_facts(), *table_facts()):
-            each(fact)
-        with progress("bench energy", 4) as advance:
-            for measured in (_plan_fact, _levels_fact, _simulate_facts, _simulate_levels_facts):
-                for fact in measured(quick):
-                    each(fact)
-                advance()
-    except Wrong as failure:
-        raise ProgramFailed(str(failure)) from None
-    energy_node.measure(quick, each)
+def measure(quick: bool) -> Iterator[Fact]:
+    """The facts, as they come. Raises Wrong, ProgramFailed."""
+    yield from (*paper_facts(), *figure_facts(), *table_facts())
+    with progress("bench energy", 4) as advance:
+        for measured in (_plan_fact, _levels_fact, _simulate_facts, _simulate_levels_facts):
+            yield from measured(quick)
+            advance()
+    yield from energy_node.measure(quick)
 
 
 def _fact(case: str, metric: str, value: float, unit: str, **more: Any) -> Fact:
@@ -228,8 +221,3 @@ def _simulate_levels_facts(quick: bool) -> Iterable[Fact]:
         lambda count, seed: monte_carlo.play_levels(system, every, work_s, law, count, seed),
         levels.expected(system, every, work_s).time_per_work, quick,
     )
-
-
-def draw(facts: list[Fact], title: str, file: Path) -> None:
-    """Figures 7 and 8 of the paper; raises ValueError if there is nothing to draw."""
-    energy_plot.draw(facts, title, file)

@@ -13,7 +13,7 @@ import os
 import signal
 import subprocess
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from perdure.programs import ProgramFailed, build_trees, find_program
@@ -97,20 +97,20 @@ def sweep_kills(kind: str, folder: Path, each: Callable[[], None] = lambda: None
     return {"calls": calls, "kills": kills, "wrong": wrong}
 
 
-def measure_kills(kinds: tuple[str, ...], each: Callable[[Fact], None]) -> None:
+def measure_kills(kinds: tuple[str, ...]) -> Iterator[Fact]:
     """A fact for the kills and one for the wrong machines, for each kind."""
     with progress("kills", len(kinds)) as advance:
         for kind in kinds:
             with tempfile.TemporaryDirectory(prefix="perdure-bench-") as folder:
                 found = sweep_kills(kind, Path(folder))
             case = f"restore-{kind}"
-            each(Fact("energy", case, "kills", found["kills"], "", more={"calls": found["calls"]}))
-            each(Fact("energy", case, "wrong", found["wrong"], "", target=0,
-                      holds=found["wrong"] == 0))
+            yield Fact("energy", case, "kills", found["kills"], "", more={"calls": found["calls"]})
+            yield Fact("energy", case, "wrong", found["wrong"], "", target=0,
+                       holds=found["wrong"] == 0)  # fmt: skip
             advance()
 
 
-def measure(quick: bool, each: Callable[[Fact], None]) -> None:
-    """Hands over each fact; `quick` is a check within a minute. Raises ProgramFailed."""
-    measure_kills(KINDS[:1] if quick else KINDS, each)
-    run_program("bench_energy_node", ["token-cost"], each)
+def measure(quick: bool) -> Iterator[Fact]:
+    """The facts, as they come; `quick` is a check within a minute. Raises ProgramFailed."""
+    yield from measure_kills(KINDS[:1] if quick else KINDS)
+    yield from run_program("bench_energy_node", ["token-cost"])

@@ -12,7 +12,7 @@ import json
 import operator
 import random
 import statistics
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -26,6 +26,7 @@ _KNOWN = (*_REQUIRED, "low", "high", "n", "target", "holds")
 _NOTES = ("emulated", "modelled")  # what was not measured is shown as such
 _ORDER = random.Random(20)  # the same in each run of a benchmark
 _Case = TypeVar("_Case")
+_Sample = TypeVar("_Sample")
 
 
 class NotAFact(ValueError):
@@ -88,6 +89,23 @@ def in_turn(cases: Collection[_Case]) -> list[_Case]:
     return _ORDER.sample(list(cases), len(cases))
 
 
+def take_turns(
+    ways: Mapping[str, Callable[[], _Sample]],
+    rounds: int,
+    advance: Callable[[], None],
+    warm: int = 1,
+) -> dict[str, list[_Sample]]:
+    """What each of `ways` gives, one sample a round; the first `warm` rounds do not count."""
+    samples: dict[str, list[_Sample]] = {way: [] for way in ways}
+    for number in range(-warm, rounds):
+        for way in in_turn(ways):
+            sample = ways[way]()
+            if number >= 0:
+                samples[way].append(sample)
+            advance()
+    return samples
+
+
 def quartiles(samples: Sequence[float]) -> tuple[float, float, float]:
     """Lower quartile, median and upper quartile of at least one sample, which are all there is.
 
@@ -116,7 +134,7 @@ def parse_fact(line: str) -> Fact:
     return Fact(**known, more={name: fields[name] for name in fields if name not in _KNOWN})
 
 
-def read_facts(lines: Iterable[str]) -> Iterator[Fact]:
+def read_facts(lines: Iterable[str]) -> Generator[Fact, None, None]:
     """The facts of a program's output. Lines that do not begin with "{" are left out."""
     for line in lines:
         if line.lstrip().startswith("{"):
@@ -131,10 +149,9 @@ def reported(printed: str, program: str, metric: str) -> dict[str, Fact]:
     return facts
 
 
-def run_program(name: str, options: list[str], each: Callable[[Fact], None]) -> None:
-    """Runs the bench program `name` and hands over each of its facts as it comes."""
-    for fact in read_facts(run_lines([str(find_program(name)), *options])):
-        each(fact)
+def run_program(name: str, options: list[str]) -> Generator[Fact, None, None]:
+    """The facts of the bench program `name`, each as it comes."""
+    return read_facts(run_lines([str(find_program(name)), *options]))
 
 
 def number_text(value: float) -> str:

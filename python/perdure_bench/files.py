@@ -19,18 +19,18 @@ in memory or without any.
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
-from perdure.cache.preload import NoLibrary, cache_environment
-from perdure.programs import OPEN_MPI, Program, ProgramFailed, find_programs, output_of
+from perdure.cache.preload import cache_environment
+from perdure.programs import Program, find_programs
 from perdure.progress import progress
-from perdure_bench.facts import Fact, in_turn
+from perdure_bench.facts import Fact, take_turns
 from perdure_bench.files_room import measure_room
-from perdure_bench.solver import disk_directory, pool_directory
+from perdure_bench.solver import disk_directory, job_output, pool_directory
 
 SUMMARY = "opening and closing files with the cache, over stock MPI-IO"
 _RANKS = 2
@@ -63,13 +63,10 @@ _CASES = (
 )
 
 
-def measure(quick: bool, each: Callable[[Fact], None]) -> None:
-    """Hands over each fact; `quick` is a check within a minute. Raises ProgramFailed."""
+def measure(quick: bool) -> Iterator[Fact]:
+    """The facts, as they come; `quick` is a check within a minute. Raises ProgramFailed."""
     program = find_programs("bench_file_ends", "bench")[0]
-    try:
-        cached = cache_environment(["*"])
-    except NoLibrary as missing:
-        raise ProgramFailed(str(missing)) from None
+    cached = cache_environment(["*"])
     rounds = 3 if quick else 15
     with pool_directory() as memory:
         places = {"": memory, "-disk": disk_directory()}
@@ -77,49 +74,27 @@ def measure(quick: bool, each: Callable[[Fact], None]) -> None:
             for case in (case.of(quick) for case in _CASES):
                 for suffix, place in places.items():
                     stem = place / "file-ends"
-                    samples = _take_turns(program, case, stem, cached, rounds, advance)
-                    _hand_over(case, suffix, samples, program, each)
-    measure_room(quick, disk_directory(), each)
+                    ways = {"stock": partial(_run, program, case, stem, {}),
+                            "cached": partial(_run, program, case, stem, cached)}  # fmt: skip
+                    yield from _facts(case, suffix, take_turns(ways, rounds, advance), program)
+    yield from measure_room(quick, disk_directory())
 
 
-def _take_turns(
-    program: Program,
-    case: Case,
-    stem: Path,
-    cached: dict[str, str],
-    rounds: int,
-    advance: Callable[[], None],
-) -> dict[str, list[float]]:
-    """Milliseconds a file; the first round is for warming up."""
-    samples: dict[str, list[float]] = {"stock": [], "cached": []}
-    environments: dict[str, dict[str, str]] = {"stock": {}, "cached": cached}
-    for number in range(rounds + 1):
-        for way in in_turn(samples):
-            spent_ns = _run(program, case, stem, environments[way])
-            if number > 0:
-                samples[way].append(sum(spent_ns[part] for part in case.parts) / case.files / 1e6)
-            advance()
-    return samples
-
-
-def _run(program: Program, case: Case, stem: Path, extra: dict[str, str]) -> dict[str, int]:
-    """Nanoseconds by part."""
+def _run(program: Program, case: Case, stem: Path, extra: dict[str, str]) -> float:
+    """Milliseconds a file."""
     command = program.command(_RANKS, stem, case.files, case.bytes, case.whose, given=extra)
-    output = output_of(command, str(program.program), {**os.environ, **OPEN_MPI}, _LIMIT_S)
-    return {part: int(spent) for part, spent in _PART.findall(output)}
+    output = job_output(command, str(program.program), _LIMIT_S)
+    spent_ns = {part: int(spent) for part, spent in _PART.findall(output)}
+    return sum(spent_ns[part] for part in case.parts) / case.files / 1e6
 
 
-def _hand_over(
-    case: Case,
-    suffix: str,
-    samples: dict[str, list[float]],
-    program: Program,
-    each: Callable[[Fact], None],
-) -> None:
+def _facts(
+    case: Case, suffix: str, samples: dict[str, list[float]], program: Program
+) -> Iterator[Fact]:
     name = case.name + suffix
     more = {"ranks": _RANKS, "mpi": program.flavour, "files": case.files}
     ratios = [ours / theirs for ours, theirs in zip(samples["cached"], samples["stock"])]
     target = case.disk_target if suffix else case.target
-    each(Fact.of("files", name, "ratio_to_stock", ratios, target=target, more=more))
+    yield Fact.of("files", name, "ratio_to_stock", ratios, target=target, more=more)
     for way, spent in samples.items():
-        each(Fact.of("files", name, way, spent, "ms", more=more))
+        yield Fact.of("files", name, way, spent, "ms", more=more)

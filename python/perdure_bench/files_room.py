@@ -23,14 +23,16 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
-from perdure.cache.preload import NoLibrary, cache_environment
-from perdure.programs import OPEN_MPI, Program, ProgramFailed, find_programs, output_of
+from perdure.cache.preload import cache_environment
+from perdure.programs import Program, find_programs
 from perdure.progress import progress
-from perdure_bench.facts import Fact, in_turn
+from perdure_bench.facts import Fact, take_turns
+from perdure_bench.solver import job_output
 
 _RANKS = 2
 _LIMIT_S = 300
@@ -47,8 +49,8 @@ _ACCESSES = [
 ]
 
 
-def measure_room(quick: bool, place: Path, each: Callable[[Fact], None]) -> None:
-    """Hands over each fact, of files in `place`. Raises ProgramFailed."""
+def measure_room(quick: bool, place: Path) -> Iterator[Fact]:
+    """The facts, as they come, of files in `place`. Raises ProgramFailed."""
     program = find_programs("bench_file_accesses", "bench")[0]
     file_bytes = (4 if quick else 16) << 20
     rounds = 1 if quick else 5
@@ -61,8 +63,11 @@ def measure_room(quick: bool, place: Path, each: Callable[[Fact], None]) -> None
         with progress("bench files: room", len(_ACCESSES) * (rounds + 1) * len(ways)) as advance:
             for case, access, count, times in _ACCESSES:
                 step = f"{access}:{file_bytes // _RANKS // count * times}"
-                samples = _take_turns(program, step, file_bytes, place, ways, rounds, advance)
-                _hand_over(case, samples, program, file_bytes, each)
+                with _file(place, file_bytes) as file:
+                    turns = {way: partial(_run, program, file, file_bytes // _RANKS, step, extra)
+                             for way, extra in ways.items()}  # fmt: skip
+                    samples = take_turns(turns, rounds, advance)
+                yield from _facts(case, samples, program, file_bytes)
 
 
 @contextmanager
@@ -82,55 +87,34 @@ def _small_device(room: int) -> Iterator[Path | None]:
 def _ways(device: Path) -> dict[str, dict[str, str]]:
     """What the ranks have in their environment."""
     options = f"directory={device};block={_BLOCK >> 10}k"
-    try:
-        return {
-            "stock": {},
-            "evict": cache_environment(["*"], options),
-            "never": cache_environment(["*"], f"{options};evict=never"),
-        }
-    except NoLibrary as missing:
-        raise ProgramFailed(str(missing)) from None
+    return {
+        "stock": {},
+        "evict": cache_environment(["*"], options),
+        "never": cache_environment(["*"], f"{options};evict=never"),
+    }
 
 
-def _take_turns(
-    program: Program,
-    step: str,
-    file_bytes: int,
-    place: Path,
-    ways: dict[str, dict[str, str]],
-    rounds: int,
-    advance: Callable[[], None],
-) -> dict[str, list[float]]:
-    """Milliseconds by way; the first round is for warming up."""
-    samples: dict[str, list[float]] = {way: [] for way in ways}
+@contextmanager
+def _file(place: Path, size_bytes: int) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="perdure-bench-", dir=place) as folder:
         file = Path(folder) / "file"
-        file.write_bytes(b"\1" * file_bytes)
-        for number in range(rounds + 1):
-            for way in in_turn(ways):
-                spent_s = _run(program, file, file_bytes // _RANKS, step, ways[way])
-                if number > 0:
-                    samples[way].append(spent_s * 1e3)
-                advance()
-    return samples
+        file.write_bytes(b"\1" * size_bytes)
+        yield file
 
 
 def _run(program: Program, file: Path, region: int, step: str, extra: dict[str, str]) -> float:
+    """Milliseconds."""
     command = program.command(_RANKS, file, region, step, given=extra)
-    output = output_of(command, str(program.program), {**os.environ, **OPEN_MPI}, _LIMIT_S)
-    return float(json.loads(output.strip().splitlines()[-1])["total_s"])
+    output = job_output(command, str(program.program), _LIMIT_S)
+    return float(json.loads(output.strip().splitlines()[-1])["total_s"]) * 1e3
 
 
-def _hand_over(
-    case: str,
-    samples: dict[str, list[float]],
-    program: Program,
-    file_bytes: int,
-    each: Callable[[Fact], None],
-) -> None:
+def _facts(
+    case: str, samples: dict[str, list[float]], program: Program, file_bytes: int
+) -> Iterator[Fact]:
     more = {"ranks": _RANKS, "mpi": program.flavour, "file_bytes": file_bytes, "room": 0.25}
     for other in ("stock", "never"):
         ratios = [ours / theirs for ours, theirs in zip(samples["evict"], samples[other])]
-        each(Fact.of("files", case, f"ratio_to_{other}", ratios, more=more))
+        yield Fact.of("files", case, f"ratio_to_{other}", ratios, more=more)
     for way, spent in samples.items():
-        each(Fact.of("files", case, way, spent, "ms", more=more))
+        yield Fact.of("files", case, way, spent, "ms", more=more)

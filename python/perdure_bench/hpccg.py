@@ -29,7 +29,6 @@ from perdure.programs import OPEN_MPI, Program, ProgramFailed, output_of
 from perdure.progress import progress
 from perdure.run.attempt import attempt_environment
 from perdure_bench.facts import Fact, in_turn
-from perdure_bench.hpccg_plot import draw  # noqa: F401  `perdure bench --plot` takes it from here
 from perdure_bench.solver import (
     disk_directory,
     find_solvers,
@@ -118,8 +117,8 @@ EMULATED = ("copy", "twin", "log")
 ROWS = ("dram-1/8", "dram-1/32")
 
 
-def measure(quick: bool, each: Callable[[Fact], None]) -> None:
-    """Hands over the facts. Raises ProgramFailed."""
+def measure(quick: bool) -> Iterator[Fact]:
+    """The facts, as they come. Raises ProgramFailed."""
     size = QUICK if quick else FULL
     solver = find_solvers()[0]
     emulated = [case for case in CASES if case.name in EMULATED]
@@ -133,11 +132,10 @@ def measure(quick: bool, each: Callable[[Fact], None]) -> None:
         bench = Bench(solver, size, pools, advance)
         bench.about["pool_pages"] = "2 MiB" if huge else "4 KiB"
         rounds = bench.run_rounds()
-        for fact in _measured_facts(rounds, bench):
-            each(fact)
+        yield from _measured_facts(rounds, bench)
         for case in emulated:
             for spec in specs:
-                each(_emulated_fact(case, spec, rounds, bench))
+                yield _emulated_fact(case, spec, rounds, bench)
 
 
 class Bench:

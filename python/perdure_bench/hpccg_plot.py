@@ -29,7 +29,11 @@ def draw(facts: list[Fact], title: str, file: Path) -> None:
     note = "A commit every iteration. Medians; bars and bands: quartiles. Emulation: virtual clock."
     figure = figure_of(13, 4.4, title, note)
     bars, memory, commit = figure.subplots(1, 3)
-    _draw_measured(bars, measured)
+    shown = [fact for fact in measured if fact.case not in ("none", "memcpy")]
+    names = [fact.case.replace("_", "\n") for fact in shown]
+    draw_bars(bars, shown, names, [fact for fact in shown if fact.case != "disk"])
+    bars.set_title("measured, in DRAM (dashed: target)", fontsize=9)
+    finish(bars, y_label=OVER_NONE)
     draw_sweep(memory, ratios, "memory_latency_ns", "memory latency added (ns)", COLOURS)
     draw_sweep(commit, ratios, "commit_latency_ns", "commit latency (ns)", COLOURS)
     memory.set_title("emulated, commit latency 500 ns", fontsize=9)
@@ -37,41 +41,27 @@ def draw(facts: list[Fact], title: str, file: Path) -> None:
     figure.savefig(file, dpi=150)
 
 
-def _draw_measured(axis: Axes, facts: list[Fact]) -> None:
-    shown = [fact for fact in facts if fact.case not in ("none", "memcpy")]
-    for place, fact in enumerate(shown):
-        missed = fact.holds is False
+def draw_bars(axis: Axes, facts: list[Fact], names: list[str], scaled: list[Fact]) -> None:
+    """A bar for each fact, with its quartiles, value and target; orange where it missed that.
+
+    `scaled` facts are shown whole; a bar that leaves the picture says its value in it.
+    """
+    _show_all(axis, scaled)
+    top = axis.get_ylim()[1]
+    for place, fact in enumerate(facts):
+        missed, over = fact.holds is False, fact.value > top
         axis.bar(place, fact.value, color=ORANGE if missed else BLUE, width=0.62)
         axis.plot([place, place], fact.ends, color=GREY, linewidth=1.5)
-        text = number_text(fact.value) + ("\nmissed" if missed else "")
-        claimed = fact.target if isinstance(fact.target, (int, float)) else 0
-        top = max(fact.value, fact.ends[1], claimed)
-        axis.annotate(
-            text, (place, top), (0, 3), textcoords="offset points", ha="center", fontsize=8
-        )
-        if isinstance(fact.target, (int, float)):
-            axis.plot(
-                [place - 0.42, place + 0.42],
-                [fact.target] * 2,
-                color="black",
-                linestyle=(0, (2, 1)),
-            )
+        claimed = fact.target if isinstance(fact.target, (int, float)) else 0.0
+        text = number_text(fact.value) + ("\nmissed" if missed else "") + (" ↑" if over else "")
+        axis.annotate(text, (place, min(top, max(fact.value, fact.ends[1], claimed))),
+                      (0, -12 if over else 3), textcoords="offset points", ha="center",
+                      fontsize=8, color="white" if over else "black")  # fmt: skip
+        if claimed:
+            ends = [place - 0.42, place + 0.42]
+            axis.plot(ends, [claimed] * 2, color="black", linestyle=(0, (2, 1)))
     axis.axhline(1, color=GREY, linewidth=0.8)
-    axis.set_xticks(range(len(shown)), [fact.case.replace("_", "\n") for fact in shown], fontsize=8)
-    axis.set_title("measured, in DRAM (dashed: target)", fontsize=9)
-    _show_all(axis, [fact for fact in shown if fact.case != "disk"])
-    finish(axis, y_label=OVER_NONE)
-    for place, fact in enumerate(shown):  # a bar that leaves the picture says its value
-        if fact.value > axis.get_ylim()[1]:
-            axis.annotate(
-                f"{fact.value:.2g} ↑",
-                (place, axis.get_ylim()[1]),
-                (0, -10),
-                textcoords="offset points",
-                ha="center",
-                fontsize=8,
-                color="white",
-            )
+    axis.set_xticks(range(len(facts)), names, fontsize=8)
 
 
 def draw_sweep(

@@ -3,12 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 
 from perdure.progress import progress
 from perdure_bench import ipv_compile, ipv_misses, ipv_programs, ipv_update
 from perdure_bench.facts import Fact
-from perdure_bench.ipv_plot import draw  # noqa: F401  `perdure bench --plot` takes it from here
 from perdure_bench.solver import disk_directory, huge_page_directory, pool_directory
 
 SUMMARY = "in-place versioning: seven programs, their caches, an update, flushing, compiling"
@@ -30,8 +29,8 @@ def chosen(only: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return parts, programs
 
 
-def measure(quick: bool, each: Callable[[Fact], None], only: tuple[str, ...] = ()) -> None:
-    """Hands over each fact; `quick` is a check within minutes. Raises ProgramFailed."""
+def measure(quick: bool, only: tuple[str, ...] = ()) -> Iterator[Fact]:
+    """The facts, as they come; `quick` is a check within minutes. Raises ProgramFailed."""
     parts, programs = chosen(only)
     if TIMES in parts:
         with (
@@ -39,21 +38,19 @@ def measure(quick: bool, each: Callable[[Fact], None], only: tuple[str, ...] = (
             huge_page_directory(pools),
             progress("bench ipv, programs", ipv_programs.runs(quick, programs)) as advance,
         ):
-            for fact in ipv_programs.measure_programs(
+            yield from ipv_programs.measure_programs(
                 quick, programs, pools, disk_directory(), advance
-            ):
-                each(fact)
+            )
     if MISSES in parts:
         with (
             pool_directory() as pools,
             progress("bench ipv, caches", ipv_misses.runs(quick, programs)) as advance,
         ):
-            for fact in ipv_misses.measure(quick, programs, pools, advance):
-                each(fact)
+            yield from ipv_misses.measure(quick, programs, pools, advance)
     if UPDATE in parts:
         with pool_directory() as pools:
-            ipv_update.measure_small_pages(quick, pools, each)
+            yield from ipv_update.measure_small_pages(quick, pools)
             with huge_page_directory(pools) as huge:
-                ipv_update.measure(quick, pools, huge, each)
+                yield from ipv_update.measure(quick, pools, huge)
     if COMPILE in parts:
-        ipv_compile.measure(quick, each)
+        yield from ipv_compile.measure(quick)

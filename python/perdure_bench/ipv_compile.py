@@ -11,16 +11,16 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from perdure.programs import CLONE, ProgramFailed, find_program
+from perdure.programs import CLONE, ProgramFailed, find_program, output_of
 from perdure.progress import progress
-from perdure_bench.facts import Fact
+from perdure_bench.facts import Fact, take_turns
 
 _TARGET = 2.0
 _LEVELS = ("-O2", "-O3")
@@ -39,21 +39,17 @@ class Source:
     flags: tuple[str, ...]
 
 
-def measure(quick: bool, each: Callable[[Fact], None]) -> None:
-    """Hands over each fact. Raises ProgramFailed."""
+def measure(quick: bool) -> Iterator[Fact]:
+    """The facts, as they come. Raises ProgramFailed."""
     if shutil.which("clang++-19") is None:
         raise ProgramFailed("no clang++-19; install Debian's clang-19")
     rounds = 3 if quick else 7
     with tempfile.TemporaryDirectory(prefix="perdure-bench-") as scratch:
         sources = [*_of_programs(), *_of_nests(Path(scratch))]
-        times: dict[str, list[list[float]]] = {source.case: [] for source in sources}
+        ways = {source.case: partial(_both, source, Path(scratch)) for source in sources}
         with progress("bench ipv, compile", rounds * len(sources)) as advance:
-            for _ in range(rounds):
-                for source in sources:
-                    times[source.case].append(_both(source, Path(scratch)))
-                    advance()
-    for fact in facts_of(times):
-        each(fact)
+            times = take_turns(ways, rounds, advance, warm=0)
+    yield from facts_of(times)
 
 
 def facts_of(times: dict[str, list[list[float]]]) -> list[Fact]:
@@ -77,11 +73,9 @@ def _of_programs() -> list[Source]:
 def _of_nests(folder: Path) -> list[Source]:
     tests = CLONE / "tests/pass"
     file = folder / "nests.c"
-    done = subprocess.run([sys.executable, "-c", _GENERATE, str(_NESTS)], capture_output=True,
-                          text=True, check=False, env={**os.environ, "PYTHONPATH": str(tests)})
-    if done.returncode != 0:
-        raise ProgramFailed(f"{tests / 'nest_generator.py'}: {done.stderr.strip()[-2000:]}")
-    file.write_text(done.stdout, encoding="utf-8")
+    words = [sys.executable, "-c", _GENERATE, _NESTS]
+    environment = {**os.environ, "PYTHONPATH": str(tests)}
+    file.write_text(output_of(words, "nest_generator.py", environment), encoding="utf-8")
     flags = ("-w", "-DSIDE=x", f"-I{tests}")
     return [Source(f"nests{level}", file, "", (*flags, level)) for level in _LEVELS]
 
@@ -95,10 +89,8 @@ def _both(source: Source, scratch: Path) -> list[float]:
 def _compile(words: list[str], source: Source, scratch: Path) -> float:
     """Seconds of CPU time."""
     before = os.times()
-    done = subprocess.run([*words, *source.flags, "-c", str(source.file), "-o", "compiled.o"],
-                          cwd=scratch, capture_output=True, text=True, check=False)  # fmt: skip
+    output_of([*words, *source.flags, "-c", source.file, "-o", scratch / "compiled.o"],
+              f"{words[0]} on {source.case}")  # fmt: skip
     after = os.times()
-    if done.returncode != 0:
-        raise ProgramFailed(f"{words[0]} on {source.case}: {done.stderr.strip()[-2000:]}")
     return (after.children_user + after.children_system
             - before.children_user - before.children_system)

@@ -16,13 +16,12 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from perdure.programs import ProgramFailed, make_program
+from perdure.programs import ProgramFailed, make_program, output_of
 from perdure_bench.facts import Fact
 
 _WARM, _MEASURED = 2, 1
@@ -134,17 +133,12 @@ def _run(program: Path, case: Case, way: Way, caches: Caches, pools: Path) -> Co
     model = ",".join(f"{name}={size}:{ways}" for name, (size, ways) in levels)
     model += f",report={report},flush={way.flush},warm={_WARM},measured={_MEASURED}"
     surroundings = {**os.environ, "PERDURE_CACHE_MODEL": model, "PERDURE_IPV": _SETTINGS}
+    name = f"{program.name} {way.name}"
     try:
-        done = subprocess.run(words, capture_output=True, text=True, env=surroundings,
-                              timeout=_LIMIT_S, check=False)
-        if done.returncode != 0 or not report.exists():
-            raise ProgramFailed(
-                f"{program.name} {way.name}: {done.returncode}, and counted nothing: "
-                f"{done.stderr[-300:]}"
-            )
+        output_of(words, name, surroundings, _LIMIT_S)
+        if not report.exists():
+            raise ProgramFailed(f"{name} counted nothing")
         return counts_of(report.read_text(encoding="utf-8"))
-    except subprocess.TimeoutExpired:
-        raise ProgramFailed(f"{program.name} {way.name}: not done after {_LIMIT_S} s") from None
     finally:
         shutil.rmtree(pool, ignore_errors=True)
         report.unlink(missing_ok=True)

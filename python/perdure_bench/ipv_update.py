@@ -7,7 +7,7 @@ The programs bench/bench_ipv_update and bench/bench_persist measure; nothing is 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,25 +16,23 @@ from perdure_bench.facts import Fact, run_program
 _CLAIMED_MIB = "128"
 
 
-def measure_small_pages(quick: bool, pools: Path, each: Callable[[Fact], None]) -> None:
+def measure_small_pages(quick: bool, pools: Path) -> Iterator[Fact]:
     """The case update-128MiB-4k: `pools` and all arrays are on pages of 4 KiB."""
     options = ["--quick"] if quick else []
-    run_program("bench_ipv_update",
-                [*options, "--mib", _CLAIMED_MIB, "--pages", "4k", "--dir", str(pools)],
-                lambda fact: each(fact) if fact.case.endswith("-4k") else None)
+    options += ["--mib", _CLAIMED_MIB, "--pages", "4k", "--dir", str(pools)]
+    for fact in run_program("bench_ipv_update", options):
+        if fact.case.endswith("-4k"):
+            yield fact
 
 
-def measure(quick: bool, pools: Path, huge: bool, each: Callable[[Fact], None]) -> None:
-    """Hands over each fact; `quick` is a check within a minute. Raises ProgramFailed.
+def measure(quick: bool, pools: Path, huge: bool) -> Iterator[Fact]:
+    """The facts, as they come; `quick` is a check within a minute. Raises ProgramFailed.
 
     `huge`: `pools` has huge pages. The arrays that are compared with get them as well.
     """
     options = ["--quick"] if quick else []
     pages = ["--huge-pages", "--pages", "huge"] if huge else []
-    run_program("bench_ipv_update", [*options, *pages, "--dir", str(pools)], each)
+    yield from run_program("bench_ipv_update", [*options, *pages, "--dir", str(pools)])
     # The paper's table 1 and figure 5: metrics cycles_per_line and ns_per_line.
-    run_program("bench_persist", [*options, "--only", "flush"], _as_ipv(each))
-
-
-def _as_ipv(each: Callable[[Fact], None]) -> Callable[[Fact], None]:
-    return lambda fact: each(replace(fact, bench="ipv"))
+    for fact in run_program("bench_persist", [*options, "--only", "flush"]):
+        yield replace(fact, bench="ipv")

@@ -19,7 +19,7 @@ import random
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Protocol
@@ -42,10 +42,10 @@ _TRIALS_PER_KILL = 6  # that happened; with more of them something is wrong with
 _YIELDING = "openmpi"
 
 
-def measure(quick: bool, each: Callable[[Fact], None], seed: int = 1) -> None:
-    """Hands over the outcomes per protection, then of all. Raises ProgramFailed."""
+def measure(quick: bool, seed: int = 1) -> Iterator[Fact]:
+    """The outcomes per protection, then of all. Raises ProgramFailed."""
     wanted = _KILLS_QUICK if quick else _KILLS
-    run_campaign("kill", partial(Campaign, quick=quick), find_solvers(), wanted, each, seed)
+    return run_campaign("kill", partial(Campaign, quick=quick), find_solvers(), wanted, seed)
 
 
 class Trials(Protocol):
@@ -65,10 +65,9 @@ def run_campaign(
     kind: Callable[[list[Program], Path, random.Random], Trials],
     programs: list[Program],
     wanted: int,
-    each: Callable[[Fact], None],
     seed: int,
-) -> None:
-    """Runs trials until `wanted` ranks were killed, and hands over the outcomes."""
+) -> Iterator[Fact]:
+    """Runs trials until `wanted` ranks were killed, and yields the outcomes."""
     print(f"perdure bench {bench}: seed {seed}", file=sys.stderr, flush=True)
     with pool_directory() as pools, progress(f"bench {bench}", wanted) as advance:
         campaign = kind(programs, pools, random.Random(seed))
@@ -78,8 +77,7 @@ def run_campaign(
             if campaign.trials > wanted * _TRIALS_PER_KILL:
                 raise ProgramFailed(f"only {campaign.kills} of {campaign.trials} jobs were killed")
     for case, counted in campaign.counts.items():
-        for fact in _facts(bench, case, counted, seed, wanted if case == "all" else None):
-            each(fact)
+        yield from _facts(bench, case, counted, seed, wanted if case == "all" else None)
 
 
 class Campaign:

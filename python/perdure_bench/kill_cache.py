@@ -24,7 +24,7 @@ import shutil
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Iterator
 from pathlib import Path
 
 from perdure.programs import Program, find_programs
@@ -45,11 +45,11 @@ _SPAN_NS = 2_000_000.0  # of a stage that was not timed yet
 _FAULTS = ("wrong", "lost", "refused", "leftovers")
 
 
-def measure(quick: bool, each: Callable[[Fact], None], seed: int = 1) -> None:
-    """Hands over the outcomes per acknowledgement, then of all. Raises ProgramFailed."""
+def measure(quick: bool, seed: int = 1) -> Iterator[Fact]:
+    """The outcomes per acknowledgement, then of all. Raises ProgramFailed."""
     wanted = _KILLS_QUICK if quick else _KILLS
     programs = find_programs("cache_job", "tests/mpiio")
-    run_campaign("kill_cache", CacheCampaign, programs, wanted, each, seed)
+    return run_campaign("kill_cache", CacheCampaign, programs, wanted, seed)
 
 
 class CacheCampaign:

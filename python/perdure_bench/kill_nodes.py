@@ -23,7 +23,7 @@ import shlex
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -214,8 +214,8 @@ class Trial:
         self._job = NodesJob(self._job.solver, _RANKS, self._job.protect, tuple(nodes))
 
 
-def measure(quick: bool, each: Callable[[Fact], None], seed: int = 1) -> None:
-    """Hands over the outcomes by scheme, then of all. Raises ProgramFailed."""
+def measure(quick: bool, seed: int = 1) -> Iterator[Fact]:
+    """The outcomes by scheme, then of all. Raises ProgramFailed."""
     wanted = _KILLS_QUICK if quick else _KILLS
     os.environ.pop("PERDURE_LEVELS", None)
-    run_campaign("kill_nodes", NodesCampaign, find_solvers(), wanted, each, seed)
+    return run_campaign("kill_nodes", NodesCampaign, find_solvers(), wanted, seed)

@@ -12,7 +12,7 @@ agreed).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -94,8 +94,9 @@ class WindowCampaign(Campaign):
         return replace(kill, point=self._draw.choice(_CALLS))
 
 
-def measure(quick: bool, each: Callable[[Fact], None], seed: int = 1) -> None:
-    """Hands over the outcomes per protection, then of all. Raises ProgramFailed."""
+def measure(quick: bool, seed: int = 1) -> Iterator[Fact]:
+    """The outcomes per protection, then of all. Raises ProgramFailed."""
     wanted = _KILLS_QUICK if quick else _KILLS
     programs = find_programs("window_job", "tests/windows")
-    run_campaign("kill_windows", partial(WindowCampaign, quick=quick), programs, wanted, each, seed)
+    campaign = partial(WindowCampaign, quick=quick)
+    return run_campaign("kill_windows", campaign, programs, wanted, seed)

@@ -28,11 +28,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from perdure.programs import OPEN_MPI, Program, ProgramFailed, find_program, output_of
+from perdure.programs import Program, ProgramFailed, find_program
 from perdure.progress import progress
-from perdure.run.attempt import attempt_environment
 from perdure_bench.facts import Fact, in_turn
-from perdure_bench.solver import disk_directory, find_solvers, last_report, pool_directory, solve
+from perdure_bench.solver import (
+    disk_directory,
+    find_solvers,
+    job_output,
+    last_report,
+    pool_directory,
+    solve,
+)
 
 SUMMARY = "what versions on other nodes and on a file system cost, and what survives"
 _LIMIT_S = 900
@@ -91,8 +97,8 @@ QUICK = Size(4, 32, 20, 5, 1, 20, False)
 FULL = Size(4, 140, 120, 10, 10, 1000, True)
 
 
-def measure(quick: bool, each: Callable[[Fact], None]) -> None:
-    """Hands over the facts. Raises ProgramFailed."""
+def measure(quick: bool) -> Iterator[Fact]:
+    """The facts, as they come. Raises ProgramFailed."""
     size = QUICK if quick else FULL
     solvers = find_solvers()
     # Ranks may outnumber the cores: the MPI whose waiting ranks give theirs away.
@@ -101,11 +107,9 @@ def measure(quick: bool, each: Callable[[Fact], None]) -> None:
         bench = Bench(solver, size, pools)
         total = sum(len(bench.runs_of(number)) for number in range(size.rounds)) + len(PATTERNS)
         with progress("bench levels", total) as advance:
-            for fact in _facts(bench.run_rounds(advance), bench):
-                each(fact)
+            yield from _facts(bench.run_rounds(advance), bench)
             for scheme, nodes in PATTERNS:
-                for fact in _patterns(scheme, nodes, size.trials, pools):
-                    each(fact)
+                yield from _patterns(scheme, nodes, size.trials, pools)
                 advance()
 
 
@@ -146,11 +150,9 @@ class Bench:
         words = solve(self.solver, ranks, size.edge, size.iterations, *options)
         program = words.index(str(self.solver.program))
         command = [*words[:program], "sh", "-c", _ON_A_NODE_OF_ITS_OWN, "sh", *words[program:]]
-        levels = {"PERDURE_LEVELS": case.levels(size.every, self.drain)}
-        environment = attempt_environment(self.pools, None, OPEN_MPI | levels)
-        del environment["PERDURE_RUN_DIR"]
+        more = {"PERDURE_LEVELS": case.levels(size.every, self.drain)}
         try:
-            return last_report(output_of(command, f"hpccg, {case.name}", environment, _LIMIT_S))
+            return last_report(job_output(command, f"hpccg, {case.name}", _LIMIT_S, more))
         finally:
             shutil.rmtree(self.pools / "pool", ignore_errors=True)
             shutil.rmtree(self.drain, ignore_errors=True)
@@ -199,7 +201,7 @@ def _facts(rounds: list[dict[tuple[str, int], dict]], bench: Bench) -> Iterator[
 
 def _patterns(scheme: str, nodes: int, trials: int, pools: Path) -> Iterator[Fact]:
     words = [find_program("node_losses", "tests/levels"), "--scheme", scheme, "--nodes", nodes]
-    done = subprocess.run(
+    done = subprocess.run(  # ends with 1 where something was wrong, which is a fact
         [str(word) for word in (*words, "--trials", trials)],
         capture_output=True,
         text=True,
@@ -216,35 +218,3 @@ def _patterns(scheme: str, nodes: int, trials: int, pools: Path) -> Iterator[Fac
         yield Fact(
             "levels", "patterns", metric, value, "", n=trials, target=0, holds=value == 0, more=more
         )
-
-
-def draw(facts: list[Fact], title: str, file: Path) -> None:
-    """Writes the figure; raises ValueError if there is nothing to draw."""
-    from perdure.figures import BLUE, GREY, ORANGE, figure_of, finish
-    from perdure_bench.facts import number_text
-
-    shown = {
-        metric: [f for f in facts if f.metric == metric]
-        for metric in ("blocking_ratio", "run_time_ratio")
-    }
-    if not shown["run_time_ratio"]:
-        raise ValueError("there are no run times to draw")
-    figure = figure_of(10, 4, title)
-    for axis, (metric, of_metric) in zip(figure.subplots(1, 2), shown.items(), strict=True):
-        for place, fact in enumerate(of_metric):
-            axis.bar(place, fact.value, color=ORANGE if fact.holds is False else BLUE, width=0.62)
-            axis.plot([place, place], fact.ends, color=GREY, linewidth=1.5)
-            top = (place, max(fact.value, fact.ends[1]))
-            axis.annotate(
-                number_text(fact.value),
-                top,
-                (0, 3),
-                textcoords="offset points",
-                ha="center",
-                fontsize=8,
-            )
-        axis.set_xticks(range(len(of_metric)), [fact.case for fact in of_metric], rotation=30)
-        axis.set_title(f"{metric.replace('_', ' ')}, over the pool alone", fontsize=9)
-        axis.axhline(1.0, color=GREY, linewidth=0.8)
-        finish(axis)
-    figure.savefig(file, dpi=150)

@@ -32,7 +32,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from perdure.cache.preload import NoLibrary, cache_environment
+from perdure.cache.preload import cache_environment
 from perdure.programs import OPEN_MPI, Program, ProgramFailed, find_programs, output_of
 from perdure.progress import progress
 from perdure_bench.facts import Fact, in_turn, reported
@@ -49,7 +49,6 @@ from perdure_bench.matpower_cases import (
     target_of,
 )
 from perdure_bench.matpower_model import MODELLED_RANKS, NOTE, Outcome, fit
-from perdure_bench.matpower_plot import draw  # noqa: F401  `perdure bench --plot` uses it
 from perdure_bench.solver import disk_directory, pool_directory
 
 SUMMARY = "time of powers of a matrix in cached files, over stock MPI-IO"
@@ -60,8 +59,8 @@ _TIMES = ("total", "open", "io", "compute", "close")
 Round = dict[tuple[Setting, str], Outcome]
 
 
-def measure(quick: bool, each: Callable[[Fact], None], directory: Path | None = None) -> None:
-    """Hands over the facts. Raises ProgramFailed."""
+def measure(quick: bool, directory: Path | None = None) -> Iterator[Fact]:
+    """The facts, as they come. Raises ProgramFailed."""
     size = QUICK if quick else FULL
     settings = settings_of(size)
     runs = size.rounds * sum(len(setting.variants) for setting in settings)
@@ -73,10 +72,8 @@ def measure(quick: bool, each: Callable[[Fact], None], directory: Path | None = 
     ):
         bench = Bench(Path(files), pools, advance)
         rounds = bench.run_rounds(settings, size.rounds)
-        for fact in facts_of(settings, rounds, size, bench.about):
-            each(fact)
-        for fact in modelled_facts(settings, rounds, size, bench.about, os.cpu_count() or 1):
-            each(fact)
+        yield from facts_of(settings, rounds, size, bench.about)
+        yield from modelled_facts(settings, rounds, size, bench.about, os.cpu_count() or 1)
 
 
 def _place(directory: Path | None) -> Path:
@@ -151,10 +148,7 @@ class Bench:
         pool = self._pools / "pool"
         pool.mkdir()
         options = f"directory={pool};ack={'async' if variant == ASYNC else 'sync'}"
-        try:
-            cache = cache_environment(["matpower-*.bin"], options)
-        except NoLibrary as missing:
-            raise ProgramFailed(str(missing)) from None
+        cache = cache_environment(["matpower-*.bin"], options)
         return {**environment, **cache, "PERDURE_CACHE_REPORT": str(self._pools / "report")}
 
     def _forget(self) -> None:

@@ -20,7 +20,7 @@ Pure.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 RANKS_PER_NODE = 4
 MODELLED_RANKS = (4, 16, 36, 64, 144, 256, 576)
@@ -74,13 +74,8 @@ class Model:
     @property
     def speeds(self) -> dict:
         """What was taken from the measured runs."""
-        return {
-            "model_steps_per_s": self.steps_per_s,
-            "model_pfs_bytes_per_s": self.pfs_bytes_per_s,
-            "model_node_bytes_per_s": self.node_bytes_per_s,
-            "model_stock_fixed_s": self.stock_fixed_s,
-            "model_cached_fixed_s": self.cached_fixed_s,
-        }
+        values = asdict(self).items()
+        return {f"model_{name}": value for name, value in values if name.endswith("_s")}
 
 
 def fit(nodes: int, power: int, busy_cores: int, stock: Outcome, cached: Outcome) -> Model:

@@ -37,12 +37,10 @@ that was stopped goes on. Recording takes about as long as the rest.
 from __future__ import annotations
 
 import json
-import os
 import resource
 import shutil
-import subprocess
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -54,7 +52,7 @@ from perdure.sim.locality import concentration_of
 from perdure.sim.machine import DEFAULT_PRESET, Options, devices_named
 from perdure.sim.optimise import Optimum, local_minima, optimise
 from perdure.sim.sweep import KnownPoint, Study, known_points
-from perdure.trace.record import NoTrace, run_recorded
+from perdure.trace.record import run_recorded
 from perdure.watching import Watch, watching
 from perdure_bench import record
 from perdure_bench.facts import Fact, read_facts
@@ -116,13 +114,12 @@ SUBJECTS = (
 )
 
 
-def measure(quick: bool, each: Callable[[Fact], None], directory: Path | None = None) -> None:
-    """Hands over the facts; traces stay in `directory`, if one is given. Raises ProgramFailed."""
+def measure(quick: bool, directory: Path | None = None) -> Iterator[Fact]:
+    """The facts as they come; traces stay in `directory`, if one is given. Raises ProgramFailed."""
     if directory is not None and not directory.is_dir():
         raise ProgramFailed(f"{directory} is no directory: make it, or leave out --directory")
     with tempfile.TemporaryDirectory(prefix="perdure-memsim-") as folder:
-        for fact in _simulator_facts(quick, None):
-            each(fact)
+        yield from _simulator_facts(quick, None)
         with progress("bench memsim", 2 * len(SUBJECTS)) as advance:
             for subject in SUBJECTS:
                 name = f"{subject.case}-quick.ptrace" if quick else f"{subject.case}.ptrace"
@@ -131,19 +128,14 @@ def measure(quick: bool, each: Callable[[Fact], None], directory: Path | None = 
                 if not trace.exists():
                     record_trace(subject, quick, trace)
                 advance()
-                for fact in subject_facts(subject, quick, trace, compute_ns):
-                    each(fact)
+                yield from subject_facts(subject, quick, trace, compute_ns)
                 if subject.case == "cg":
-                    for fact in _simulator_facts(quick, trace):
-                        each(fact)
+                    yield from _simulator_facts(quick, trace)
                 if directory is None:
                     trace.unlink()
                 advance()
-    record.measure(quick, lambda fact: each(_renamed(fact)))
-
-
-def _renamed(fact: Fact) -> Fact:
-    return Fact(**{**fact.__dict__, "bench": "memsim"})
+    for fact in record.measure(quick):
+        yield replace(fact, bench="memsim")
 
 
 def _simulator_facts(quick: bool, trace: Path | None) -> list[Fact]:
@@ -212,10 +204,7 @@ def _computation_ns(subject: Subject, quick: bool) -> float:
     """The nanoseconds of CPU that the program takes when nothing of it is for recording."""
     command = _command(subject, quick, False)
     before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
-    with open(os.devnull, "w", encoding="utf-8") as nothing:
-        done = subprocess.run(command, stdout=nothing, stderr=subprocess.PIPE, check=False)
-    if done.returncode != 0:
-        raise ProgramFailed(f"{subject.case} ended with {done.returncode}: {done.stderr.decode()}")
+    output_of(command, subject.case)
     return (resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before) * 1e9
 
 
@@ -223,10 +212,7 @@ def record_trace(subject: Subject, quick: bool, trace: Path) -> None:
     """Records what a program accesses."""
     command = _command(subject, quick, True)
     quiet = [shutil.which("sh") or "/bin/sh", "-c", 'exec "$@" >/dev/null', "sh", *command]
-    try:
-        code, found = run_recorded(quiet, trace, {})
-    except NoTrace as failure:
-        raise ProgramFailed(str(failure)) from None
+    code, found = run_recorded(quiet, trace, {})
     if code != 0:
         raise ProgramFailed(f"{subject.case} ended with {code} while it was recorded")
     found[-1].rename(trace)
@@ -404,10 +390,3 @@ def _policy_facts(case: str, study: Study, mram: int, step: int) -> Iterator[Fac
         for point in row:
             yield _fact(f"{case}-{policy}", "policy_time_s", point.time_s, "s",
                         dram_bytes=point.dram_bytes, mram_bytes=mram)
-
-
-def draw(facts: list[Fact], title: str, file: Path) -> None:
-    """The paper's Figures 3 to 6; raises ValueError if there is nothing to draw."""
-    from perdure_bench.memsim_plot import draw as draw_all
-
-    draw_all(facts, title, file)

@@ -7,7 +7,7 @@ import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perdure.figures import BLUE, GREY, ORANGE
+from perdure.figures import BLUE, GREY, ORANGE, figure_of
 from perdure_bench.facts import Fact, number_text
 
 if TYPE_CHECKING:
@@ -31,17 +31,12 @@ def draw(facts: list[Fact], title: str, file: Path) -> None:
 
     Raises ValueError if there is nothing to draw or the suffix is unknown.
     """
-    from matplotlib.backends import backend_agg  # noqa: F401  no display is needed
-    from matplotlib.figure import Figure
-
     panels = metrics_of(facts)
     if not panels:
         raise ValueError("there are no facts to draw")
     heights = [_PANEL_MARGIN + _BAR_HEIGHT * len(group) for group in panels.values()]
-    figure = Figure(figsize=(_PANEL_WIDTH, sum(heights) + 0.8), layout="constrained")
-    lines = textwrap.fill(title, _TITLE_COLUMNS)
-    figure.suptitle(lines, x=0.01, ha="left", fontsize=11, fontweight="bold")
-    figure.supxlabel(_LEGEND, x=0.01, ha="left", fontsize=8, color=GREY)
+    figure = figure_of(_PANEL_WIDTH, sum(heights) + 0.8, title, _LEGEND)
+    figure.suptitle(textwrap.fill(title, _TITLE_COLUMNS), x=0.01, ha="left")
     axes = figure.subplots(len(panels), 1, squeeze=False, height_ratios=heights)[:, 0]
     for axis, ((metric, unit), group) in zip(axes, panels.items()):
         _draw_panel(axis, metric, unit, group)

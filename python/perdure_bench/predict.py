@@ -16,15 +16,13 @@ $PERDURE_BENCH_DISK, the cache's parts in memory.
 
 from __future__ import annotations
 
-import subprocess
 import tempfile
-from collections.abc import Callable
+from collections.abc import Iterator
 from pathlib import Path
 
-from perdure.cache.calibrate import NotCalibrated, calibrate, recorded
+from perdure.cache.calibrate import calibrate, recorded
 from perdure.cache.predict import Machine, Target, by_file, predict
-from perdure.cache.preload import NoLibrary
-from perdure.cache.record import NoRecord, Run, read_records
+from perdure.cache.record import Run, read_records
 from perdure.programs import Program, ProgramFailed, find_programs
 from perdure.progress import progress
 from perdure_bench.facts import Fact, in_turn
@@ -53,24 +51,20 @@ def _cases(quick: bool) -> dict[str, tuple[str, int, list]]:
     return {**powers, **accesses}
 
 
-def measure(quick: bool, each: Callable[[Fact], None]) -> None:
-    """Hands over the facts. Raises ProgramFailed."""
+def measure(quick: bool) -> Iterator[Fact]:
+    """The facts, as they come. Raises ProgramFailed, NotCalibrated, NoRecord."""
     cases, rounds = _cases(quick), 3 if quick else 9
     disk = disk_directory()
     times: dict[str, list[tuple[float, float, float]]] = {name: [] for name in cases}
     with progress("bench predict", rounds * len(cases)) as advance, pool_directory() as pool:
-        try:
-            for _ in range(rounds):
-                machines = {ranks: calibrate(disk, 3, pool, ranks) for ranks in (1, 2)}
-                for name in in_turn(cases):
-                    machine = machines[cases[name][1]]
-                    times[name].append(_round(cases[name], machine, disk, pool))
-                    advance()
-        except (NotCalibrated, NoLibrary, NoRecord, subprocess.TimeoutExpired) as failed:
-            raise ProgramFailed(str(failed)) from None
+        for _ in range(rounds):
+            machines = {ranks: calibrate(disk, 3, pool, ranks) for ranks in (1, 2)}
+            for name in in_turn(cases):
+                machine = machines[cases[name][1]]
+                times[name].append(_round(cases[name], machine, disk, pool))
+                advance()
     for name, rounds_of_case in times.items():
-        for fact in facts_of(name, rounds_of_case):
-            each(fact)
+        yield from facts_of(name, rounds_of_case)
 
 
 def _round(

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 import perdure
 from perdure.programs import ProgramFailed, find_program
 from perdure.progress import progress
-from perdure_bench.facts import Fact, in_turn
+from perdure_bench.facts import Fact, take_turns
 from perdure_bench.solver import pool_directory
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ SUMMARY = "commits and calls of pools from Python, over the same from C"
 _TARGET = 1.02
 _LARGE, _SMALL = 64 << 20, 4 << 10
 _PAIRS, _QUICK_PAIRS = 7, 3  # of pools
+_WARM = 3  # rounds
 
 
 @dataclass(frozen=True)
@@ -57,8 +58,8 @@ CASES = (
 )
 
 
-def measure(quick: bool, each: Callable[[Fact], None]) -> None:
-    """Hands over each fact; `quick` is a check within a minute. Raises ProgramFailed."""
+def measure(quick: bool) -> Iterator[Fact]:
+    """The facts, as they come; `quick` is a check within a minute. Raises ProgramFailed."""
     pairs, rounds = (_QUICK_PAIRS, 5) if quick else (_PAIRS, 43)
     program = find_program("bench_python_commits")
     try:
@@ -67,10 +68,11 @@ def measure(quick: bool, each: Callable[[Fact], None]) -> None:
         raise ProgramFailed(str(missing)) from None
     with (
         pool_directory() as pools,
-        progress("bench python", pairs * rounds * len(CASES)) as advance,
+        progress("bench python", 2 * pairs * (rounds + _WARM) * len(CASES)) as advance,
     ):
         for case in CASES:
-            in_python, in_c = [], []
+            in_python: list[int] = []
+            in_c: list[int] = []
             for _ in range(pairs):
                 folder = pools / case.name
                 pair = _take_turns(case, program, folder, rounds, advance)
@@ -80,33 +82,21 @@ def measure(quick: bool, each: Callable[[Fact], None]) -> None:
             ratios = [mine / other for mine, other in zip(in_python, in_c)]
             more = {"mode": case.mode}
             target = case.target
-            each(Fact.of("python", case.name, "ratio_to_c", ratios, target=target, more=more))
+            yield Fact.of("python", case.name, "ratio_to_c", ratios, target=target, more=more)
             for metric, samples in (("commit", in_python), ("commit_in_c", in_c)):
                 scaled = [sample / case.per_unit_ns for sample in samples]
-                each(Fact.of("python", case.name, metric, scaled, case.unit, more=more))
+                yield Fact.of("python", case.name, metric, scaled, case.unit, more=more)
         for metric, spent in _calls(pools / "calls", 20 if quick else 200):
-            each(Fact.of("python", "calls", metric, spent, "us"))
+            yield Fact.of("python", "calls", metric, spent, "us")
 
 
 def _take_turns(
-    case: Case,
-    program: Path,
-    folder: Path,
-    rounds: int,
-    advance: Callable[[], None],
-) -> tuple[list[float], list[float]]:
-    """Nanoseconds of each commit, in Python and in C. The first rounds are for warming up."""
+    case: Case, program: Path, folder: Path, rounds: int, advance: Callable[[], None]
+) -> tuple[list[int], list[int]]:
+    """Nanoseconds of each commit, in Python and in C."""
     folder.mkdir()
-    samples: dict[str, list[float]] = {"python": [], "c": []}
     with _in_python(case, folder / "python") as mine, _in_c(case, program, folder / "c") as other:
-        commits = {"python": mine, "c": other}
-        for number in range(-3, rounds):
-            for language in in_turn(commits):
-                spent_ns = commits[language]()
-                if number >= 0:
-                    samples[language].append(spent_ns)
-            if number >= 0:
-                advance()
+        samples = take_turns({"python": mine, "c": other}, rounds, advance, _WARM)
     return samples["python"], samples["c"]
 
 

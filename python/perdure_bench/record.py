@@ -16,12 +16,13 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 from perdure.programs import CLONE, ProgramFailed, find_program, output_of
 from perdure.progress import progress
-from perdure_bench.facts import Fact
+from perdure_bench.facts import Fact, take_turns
 
 SUMMARY = "time of a program that is recorded, over the same without"
 _TARGET = 4.0
@@ -35,22 +36,19 @@ _COMPILERS = {"record": ("perdure-clang", "clang-19"), "record-gcc": ("perdure-g
 Times = dict[str, list[tuple[float, ...]]]
 
 
-def measure(quick: bool, each: Callable[[Fact], None]) -> None:
-    """Hands over the facts. Raises ProgramFailed."""
+def measure(quick: bool) -> Iterator[Fact]:
+    """The facts, as they come. Raises ProgramFailed."""
     source = CLONE / "bench/record.c"
     if not source.exists():
         raise ProgramFailed(f"{source} is not there: this benchmark needs a clone")
     rounds, iterations = (3, 5) if quick else (9, 25)
     with tempfile.TemporaryDirectory(prefix="perdure-bench-") as folder:
         cases = _build(source, Path(folder))
-        times: Times = {name: [] for name in cases}
+        ways = {name: partial(_run, program, iterations, Path(folder), options)
+                for name, (program, options) in cases.items()}  # fmt: skip
         with progress("bench record", rounds * len(cases)) as advance:
-            for _ in range(rounds):
-                for name, (program, options) in cases.items():
-                    times[name].append(_run(program, iterations, Path(folder), options))
-                    advance()
-    for fact in facts_of(times):
-        each(fact)
+            times = take_turns(ways, rounds, advance, warm=0)
+    yield from facts_of(times)
 
 
 def facts_of(times: Times) -> list[Fact]:

@@ -7,13 +7,19 @@ import json
 import os
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
-from perdure.programs import Program, ProgramFailed, find_programs
+from perdure.programs import OPEN_MPI, Program, ProgramFailed, find_programs, output_of
+from perdure.run.job import JobRequest, JobResult, run_job
+from perdure.run.live import Live
+from perdure.run.processes import RUN_DIRECTORY_NAME
 
 PROTECTIONS = ("copy", "async", "twin", "log")  # that keep the state in a pool
+_OF_A_LAUNCHER = (RUN_DIRECTORY_NAME, "PERDURE_RUN_SHARED", "PERDURE_KILL")
+
 
 def solve(
     solver: Program, ranks: int, edge: int, iterations: int, *options: object
@@ -34,6 +40,22 @@ def last_report(output: str) -> dict:
         if line.startswith('{"program": '):
             return json.loads(line)
     raise ProgramFailed(f"the job did not report; it printed: {output[-300:].strip()}")
+
+
+def job_output(
+    command: Sequence[object], name: str, limit_s: float, more: Mapping[str, str] = {}
+) -> str:
+    """What a job prints, with `more` in its environment. Raises ProgramFailed as output_of()."""
+    around = {key: value for key, value in os.environ.items() if key not in _OF_A_LAUNCHER}
+    return output_of(command, name, {**around, **OPEN_MPI, **more}, limit_s)
+
+
+def run_captured(command: list[str], **asked: Any) -> tuple[JobResult, str]:
+    """Runs a job as `perdure run` does, and what it printed; `asked` is more of a JobRequest."""
+    with tempfile.TemporaryFile("w+", errors="replace") as output:
+        result = run_job(JobRequest(command, **asked, output=output), Live())
+        output.seek(0)
+        return result, output.read()
 
 
 def disk_directory() -> Path:

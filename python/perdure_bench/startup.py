@@ -11,28 +11,27 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Iterator
+from functools import partial
 
 from perdure.programs import CLONE, ProgramFailed
 from perdure.progress import progress
-from perdure_bench.facts import Fact
+from perdure_bench.facts import Fact, take_turns
 
 SUMMARY = "processor time of light verbs"
 _TARGET_S = 0.15
 _VERBS = ("--version", "--help", "pool ls", "cache ls", "devices", "trace --help", "run -- true")
 
 
-def measure(quick: bool, each: Callable[[Fact], None]) -> None:
-    """Hands over each fact; `quick` is a check within a minute. Raises ProgramFailed."""
+def measure(quick: bool) -> Iterator[Fact]:
+    """The facts, as they come; `quick` is a check within a minute. Raises ProgramFailed."""
     rounds = 5 if quick else 25
-    samples: dict[str, list[float]] = {verb: [] for verb in _VERBS}
-    with tempfile.TemporaryDirectory() as folder, progress("startup", rounds) as advance:
-        for _ in range(rounds):
-            for verb in _VERBS:
-                samples[verb].append(_cpu_s(verb.split(), folder))
-            advance()
+    total = rounds * len(_VERBS)
+    with tempfile.TemporaryDirectory() as folder, progress("startup", total) as advance:
+        ways = {verb: partial(_cpu_s, verb.split(), folder) for verb in _VERBS}
+        samples = take_turns(ways, rounds, advance, warm=0)
     for verb, found in samples.items():
-        each(Fact.of("startup", verb, "cpu", found, "s", target=_TARGET_S))
+        yield Fact.of("startup", verb, "cpu", found, "s", target=_TARGET_S)
 
 
 def _cpu_s(words: list[str], folder: str) -> float:

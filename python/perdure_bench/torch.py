@@ -16,13 +16,14 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perdure.files import open_new
 from perdure.programs import ProgramFailed
 from perdure.progress import progress
-from perdure_bench.facts import Fact, in_turn
+from perdure_bench.facts import Fact, take_turns
 from perdure_bench.solver import disk_directory, pool_directory
 
 if TYPE_CHECKING:
@@ -30,11 +31,12 @@ if TYPE_CHECKING:
 
 SUMMARY = "checkpoints of PyTorch in a pool, over torch.save() and fsync"
 _TENSORS = 16
+_WAYS = 4
 _SIZES = (("64MiB", 64 << 20), ("4MiB", 4 << 20))
 
 
-def measure(quick: bool, each: Callable[[Fact], None]) -> None:
-    """Hands over each fact; `quick` is a check within a minute. Raises ProgramFailed."""
+def measure(quick: bool) -> Iterator[Fact]:
+    """The facts, as they come; `quick` is a check within a minute. Raises ProgramFailed."""
     try:
         import perdure.torch  # noqa: F401  whether it is there
     except ImportError as missing:
@@ -42,14 +44,13 @@ def measure(quick: bool, each: Callable[[Fact], None]) -> None:
     rounds = 7 if quick else 41
     with (
         pool_directory() as memory,
-        progress("bench torch", rounds * len(_SIZES)) as advance,
+        progress("bench torch", _WAYS * (rounds + 1) * len(_SIZES)) as advance,
     ):
         disk = disk_directory() / "torch"
         disk.mkdir(parents=True, exist_ok=True)
         for size, size_bytes in _SIZES:
             files = {"memory": memory / "state.pt", "disk": disk / "state.pt"}
-            for fact in _facts(size, size_bytes, memory / size, files, rounds, advance):
-                each(fact)
+            yield from _facts(size, size_bytes, memory / size, files, rounds, advance)
             for path in files.values():
                 path.unlink()
 
@@ -66,15 +67,18 @@ def _facts(
 
     from perdure.torch import Checkpoint
 
-    count = size_bytes // _TENSORS // 4
-    state = {f"t{number}": torch.zeros(count) for number in range(_TENSORS)}
+    elements = size_bytes // _TENSORS // 4
+    state = {f"t{number}": torch.zeros(elements) for number in range(_TENSORS)}
     with Checkpoint(pool) as kept:
-        ways: dict[str, Callable[[], object]] = {
+        saves: dict[str, Callable[[], object]] = {
             "save": partial(kept.save, state),
             "background": partial(kept.save, state, wait=False),
         }
-        ways |= {place: partial(_save, state, path) for place, path in files.items()}
-        spent = _take_turns(ways, state, kept.wait, rounds, advance)
+        saves |= {place: partial(_save, state, path) for place, path in files.items()}
+        numbers = count()
+        ways = {way: partial(_changed_and_saved, state, numbers, save, kept.wait)
+                for way, save in saves.items()}  # fmt: skip
+        spent = take_turns(ways, rounds, advance)  # the first round makes the files
         loads = [_ms(kept.load) for _ in range(rounds)]
     for place, path in files.items():
         case = f"save-{size}-{place}"
@@ -88,26 +92,19 @@ def _facts(
     yield Fact.of("torch", f"save-{size}", "load", loads, "ms")
 
 
-def _take_turns(
-    ways: dict[str, Callable[[], object]],
+def _changed_and_saved(
     state: dict[str, torch.Tensor],
+    numbers: Iterator[int],
+    save: Callable[[], object],
     settle: Callable[[], object],
-    rounds: int,
-    advance: Callable[[], None],
-) -> dict[str, list[float]]:
-    """Milliseconds of each way in each round, without the first, which makes the files."""
-    spent: dict[str, list[float]] = {way: [] for way in ways}
-    for number in range(rounds + 1):
-        for way in in_turn(ways):
-            for tensor in state.values():
-                tensor.fill_(number)
-            took = _ms(ways[way])
-            settle()
-            if number != 0:
-                spent[way].append(took)
-        if number != 0:
-            advance()
-    return spent
+) -> float:
+    """Milliseconds of the save alone."""
+    number = next(numbers)
+    for tensor in state.values():
+        tensor.fill_(number)
+    took = _ms(save)
+    settle()
+    return took
 
 
 def _save(state: dict[str, Any], path: Path) -> None:

@@ -4,18 +4,15 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
 from perdure.programs import OPEN_MPI, Program
 from perdure.run.attempt import Attempt, Limits
-from perdure.run.job import JobRequest, run_job
-from perdure.run.live import Live
 from perdure.run.rehearsal import Rehearsal
 from perdure_bench.shared_memory import SharedMemoryWatch
-from perdure_bench.solver import last_report, solve
+from perdure_bench.solver import last_report, run_captured, solve
 
 EDGE, ITERATIONS = 32, 16
 _LIMITS = Limits(timeout_s=120, hang_s=20)
@@ -92,18 +89,14 @@ def run_attempt(
     job: Job, rehearsal: Rehearsal | None, pool: Path, restart: bool = False
 ) -> Ran:
     """Runs the job, killing a rank as `rehearsal` says; with `restart` it is then started again."""
-    with tempfile.TemporaryFile("w+", errors="replace") as output:
-        request = JobRequest(
-            job.command(pool),
-            restarts=int(restart),
-            rehearsal=rehearsal,
-            limits=_LIMITS,
-            environment=job.environment,
-            output=output,
-        )
-        result = run_job(request, Live())
-        output.seek(0)
-        ran = Ran(result.attempts, [], result.exit_code, output.read())
+    result, printed = run_captured(
+        job.command(pool),
+        restarts=int(restart),
+        rehearsal=rehearsal,
+        limits=_LIMITS,
+        environment=job.environment,
+    )
+    ran = Ran(result.attempts, [], result.exit_code, printed)
     if result.attempts and result.attempts[-1].stopped_by is not None:
         raise KeyboardInterrupt
     # A rank that was sent the signal when its job had done all but ending was not killed.

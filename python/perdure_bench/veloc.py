@@ -23,16 +23,17 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from perdure.files import remove, write_text
-from perdure.programs import CLONE, OPEN_MPI, Program, ProgramFailed, find_programs
+from perdure.programs import CLONE, Program, ProgramFailed, find_programs, output_of
 from perdure.progress import progress
-from perdure_bench.facts import Fact, in_turn
-from perdure_bench.solver import pool_directory
+from perdure_bench.facts import Fact, take_turns
+from perdure_bench.solver import job_output, pool_directory
 
 SUMMARY = "checkpoints through VELOC's interface and in twin mode, and by VELOC"
 _TARGETS = {"": 1.0, "-twin": 0.1}  # of checkpoints, by the end of the case's name
@@ -71,8 +72,8 @@ def find_veloc() -> Veloc | None:
     return None
 
 
-def measure(quick: bool, each: Callable[[Fact], None]) -> None:
-    """Hands over each fact; `quick` is a check within a minute. Raises ProgramFailed."""
+def measure(quick: bool) -> Iterator[Fact]:
+    """The facts, as they come; `quick` is a check within a minute. Raises ProgramFailed."""
     veloc = find_veloc()
     programs = {program.flavour: program for program in find_programs("bench_veloc", "bench")}
     flavours = [veloc.flavour] if veloc and veloc.flavour in programs else list(programs)[:1]
@@ -87,8 +88,7 @@ def measure(quick: bool, each: Callable[[Fact], None]) -> None:
         }
         with _veloc_beside(veloc, program, pools, Path(lasting)) as theirs:
             samples = _take_turns({**jobs, **theirs}, rounds)
-    for fact in _facts(samples, {"ranks": _RANKS, "mpi": program.flavour}):
-        each(fact)
+    yield from _facts(samples, {"ranks": _RANKS, "mpi": program.flavour})
 
 
 def _facts(samples: dict[str, dict[str, list[int]]], more: dict) -> Iterator[Fact]:
@@ -145,9 +145,7 @@ def _veloc_beside(
     source = str(CLONE / "bench/veloc.c")
     linked = [f"-L{folder}", "-lveloc-client", f"-Wl,-rpath,{folder}"]
     words = [f"mpicc.{veloc.flavour}", "-O2", f"-I{veloc.prefix}/include", source, *linked]
-    made = subprocess.run([*words, "-o", str(own)], capture_output=True, text=True, check=False)
-    if made.returncode != 0:
-        raise ProgramFailed(f"VELOC's program does not compile: {made.stderr[-500:]}")
+    output_of([*words, "-o", own], "the compiler of VELOC's program")
     job = _job(Program(program.flavour, own, program.launcher), pools / "veloc", lasting / "veloc")
     found = ["env", f"LD_LIBRARY_PATH={folder}", f"VELOC_BIN={veloc.backend.parent}"]
     before = set(_SHARED.glob("veloc-*"))
@@ -174,31 +172,14 @@ def _end_daemons(backend: Path, config: Path) -> None:
 
 def _take_turns(jobs: dict[str, list[str]], rounds: int) -> dict[str, dict[str, list[int]]]:
     """Nanoseconds by job and kind; the first round is for warming up."""
-    samples: dict[str, dict[str, list[int]]] = {
-        name: {kind: [] for kind in _METRICS} for name in jobs
-    }
     with progress("bench veloc", (rounds + 1) * len(jobs)) as advance:
-        for number in range(rounds + 1):
-            for name in in_turn(jobs):
-                for kind, spent_ns in _run(jobs[name]):
-                    if number > 0:
-                        samples[name][kind].append(spent_ns)
-                advance()
-    return samples
+        ways = {name: partial(_run, words) for name, words in jobs.items()}
+        ran = take_turns(ways, rounds, advance)
+    return {name: {kind: [int(ns) for found in of_job for its_kind, ns in found if its_kind == kind]
+                   for kind in _METRICS} for name, of_job in ran.items()}  # fmt: skip
 
 
-def _run(words: list[str]) -> list[tuple[str, int]]:
-    environment = {**os.environ, **OPEN_MPI}
-    job = subprocess.Popen(
-        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
-    )
-    try:
-        output, errors = job.communicate(timeout=_LIMIT_S)
-    except subprocess.TimeoutExpired:
-        job.kill()
-        raise ProgramFailed(f"{words[-4]} did not end within {_LIMIT_S} s") from None
-    if job.returncode != 0:
-        raise ProgramFailed(f"{words[-4]} ended with {job.returncode}: {errors[-500:]}")
+def _run(words: list[str]) -> list[tuple[str, str]]:
+    output = job_output(words, words[-4], _LIMIT_S)
     time.sleep(0.2)  # VELOC's daemon goes on after its job
-    found = re.findall(rf"^({'|'.join(_METRICS)}) (\d+)$", output, re.MULTILINE)
-    return [(kind, int(spent_ns)) for kind, spent_ns in found]
+    return re.findall(rf"^({'|'.join(_METRICS)}) (\d+)$", output, re.MULTILINE)

@@ -33,11 +33,11 @@ from pathlib import Path
 from perdure.programs import CLONE, OPEN_MPI, Program, find_programs, output_of
 from perdure.progress import progress
 from perdure.run.attempt import attempt_environment
+from perdure_bench import windows_micro
 from perdure_bench.facts import Fact, in_turn, reported
 from perdure_bench.hpccg import MODELS, Model
 from perdure_bench.solver import disk_directory, huge_page_directory, last_report, pool_directory
 from perdure_bench.windows_fence import fence_facts, fence_runs
-from perdure_bench.windows_plot import draw  # noqa: F401  `perdure bench --plot` takes it from here
 
 SUMMARY = "cost of MPI windows that survive"
 PROTECTIONS = ("none", "disk", "copy", "twin", "log")
@@ -152,8 +152,8 @@ def find_web_graph() -> Path | None:
     return None
 
 
-def measure(quick: bool, each: Callable[[Fact], None]) -> None:
-    """Hands over the facts. Raises ProgramFailed."""
+def measure(quick: bool) -> Iterator[Fact]:
+    """The facts, as they come. Raises ProgramFailed."""
     size = QUICK if quick else FULL
     applications: list[Hpccg | Pagerank] = [
         Hpccg(find_programs("hpccg")[0], size),
@@ -171,20 +171,12 @@ def measure(quick: bool, each: Callable[[Fact], None]) -> None:
             bench = Bench(application, pools, advance)
             bench.about["pool_pages"] = "2 MiB" if huge else "4 KiB"
             rounds = bench.run_rounds(application.rounds)
-            for fact in _measured(bench, rounds, size.claims):
-                each(fact)
+            yield from _measured(bench, rounds, size.claims)
             for protection in EMULATED:
                 for model in models:
-                    each(_emulated(bench, protection, model, rounds))
-        for fact in fence_facts(quick, pools, advance):
-            each(fact)
-    _measure_operations(quick, each)
-
-
-def _measure_operations(quick: bool, each: Callable[[Fact], None]) -> None:
-    from perdure_bench import windows_micro
-
-    windows_micro.measure(quick, each)
+                    yield _emulated(bench, protection, model, rounds)
+        yield from fence_facts(quick, pools, advance)
+    yield from windows_micro.measure(quick)
 
 
 class Bench:

@@ -10,13 +10,13 @@ yields; an MPI that spins measures the scheduler instead.
 from __future__ import annotations
 
 import itertools
-import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from perdure.programs import OPEN_MPI, Program, find_programs, output_of
+from perdure.programs import Program, find_programs
 from perdure_bench.facts import Fact, read_facts
+from perdure_bench.solver import job_output
 
 _SIZES = (4096, 1 << 20, 16 << 20)
 _RANKS = (1, 2, 4, 8, 16)
@@ -53,8 +53,8 @@ def _run(program: Program, mode: str, size: int, ranks: int, pool: Path) -> Iter
     command = program.command(ranks, *words)
     try:
         # Open MPI 4.1.4 makes no window of one rank by UCX (MPI_ERR_WIN), a plain one neither.
-        environment = {**os.environ, **OPEN_MPI, "OMPI_MCA_osc": "^ucx"}
-        output = output_of(command, f"window_fence on {ranks} ranks", environment, _LIMIT_S)
+        without_ucx = {"OMPI_MCA_osc": "^ucx"}
+        output = job_output(command, f"window_fence on {ranks} ranks", _LIMIT_S, without_ucx)
     finally:
         shutil.rmtree(pool, ignore_errors=True)
     yield from read_facts(output.splitlines())

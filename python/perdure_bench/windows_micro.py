@@ -37,14 +37,14 @@ import json
 import os
 import shutil
 import statistics
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from perdure.programs import OPEN_MPI, Program, ProgramFailed, build_trees, find_programs, output_of
+from perdure.programs import Program, ProgramFailed, build_trees, find_programs
 from perdure_bench.facts import Fact, in_turn
-from perdure_bench.solver import pool_directory
+from perdure_bench.solver import job_output, pool_directory
 
 _PUT = "put 8 B, flush"
 _MODES = ("copy", "log", "twin", "flush")
@@ -56,8 +56,8 @@ INTERPOSED_TARGET = 1.02
 PERSISTENT_TARGET = 1.1
 
 
-def measure(quick: bool, each: Callable[[Fact], None]) -> None:
-    """Hands over the facts of every flavour. Raises ProgramFailed."""
+def measure(quick: bool) -> Iterator[Fact]:
+    """The facts of every flavour, as they come. Raises ProgramFailed."""
     rounds, budget_ms, bytes_max = (2, 2, 1 << 20) if quick else (7, 20, 16 << 20)
     for program in _programs():
         with pool_directory() as pools:
@@ -66,10 +66,8 @@ def measure(quick: bool, each: Callable[[Fact], None]) -> None:
             committing = tuple(mode + _COMMITS for mode in _MODES)
             windows = ("plain", "again", *_MODES, *committing)
             whole = [] if quick else runner.run_rounds(rounds, windows, _WHOLE)
-        for fact in _facts(program.flavour, ran, not quick):
-            each(fact)
-        for fact in _facts_of_whole(program.flavour, whole):
-            each(fact)
+        yield from _facts(program.flavour, ran, not quick)
+        yield from _facts_of_whole(program.flavour, whole)
 
 
 def _programs() -> list[Program]:
@@ -115,9 +113,9 @@ class _Runner:
             place = Path(self._program.launcher).resolve().parent.parent / "lib"
             given["LD_LIBRARY_PATH"] = f"{_alias_directory(self._pools, place)}:{place}"
         words = self._program.command(2, *self._extent, *part, given=given)
-        surroundings = {**os.environ, **OPEN_MPI, "OMPI_MCA_mpi_yield_when_idle": "0"}
+        more = {"OMPI_MCA_mpi_yield_when_idle": "0"}
         try:
-            output = output_of(words, f"window_operations, {variant}", surroundings, _LIMIT_S)
+            output = job_output(words, f"window_operations, {variant}", _LIMIT_S, more)
         finally:
             shutil.rmtree(self._pools / "pool", ignore_errors=True)
         return json.loads(output.splitlines()[-1])

@@ -7,9 +7,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perdure.figures import BLUE, GREY, ORANGE, figure_of, finish
-from perdure_bench.facts import Fact, number_text
-from perdure_bench.hpccg_plot import COLOURS, OVER_NONE, draw_sweep
+from perdure.figures import figure_of, finish
+from perdure_bench.facts import Fact
+from perdure_bench.hpccg_plot import COLOURS, OVER_NONE, draw_bars, draw_sweep
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,42 +35,16 @@ def draw(facts: list[Fact], title: str, file: Path) -> None:
 def _draw_application(row: Sequence[Axes], application: str, facts: list[Fact]) -> None:
     ratios = [f for f in facts if f.metric == "run_time_ratio" and f.case.startswith(application)]
     bars, memory, commit = row
-    _draw_bars(bars, [f for f in ratios if "emulated" not in f.more])
+    shown = [f for f in ratios if "emulated" not in f.more and not f.case.endswith("-none")]
+    scaled = [fact for fact in shown if not fact.case.endswith("-disk")]
+    draw_bars(bars, shown, [fact.case.split("-", 1)[1] for fact in shown], scaled)
+    finish(bars, y_label=OVER_NONE)
     bars.set_title(f"{application}: measured, in DRAM (dashed: target)", fontsize=9)
     names = {f"{application}-{name}": colour for name, colour in COLOURS.items()}
     draw_sweep(memory, ratios, "memory_latency_ns", "memory latency added (ns)", names)
     draw_sweep(commit, ratios, "commit_latency_ns", "commit latency (ns)", names)
     memory.set_title(f"{application}: emulated, commit latency 500 ns", fontsize=9)
     commit.set_title(f"{application}: emulated, memory latency 150 ns", fontsize=9)
-
-
-def _draw_bars(axis: Axes, facts: list[Fact]) -> None:
-    shown = [fact for fact in facts if not fact.case.endswith("-none")]
-    highest = max([1.1, *(fact.ends[1] for fact in shown if not fact.case.endswith("-disk"))])
-    axis.set_ylim(min([0.9, *(fact.ends[0] - 0.02 for fact in shown)]), highest * 1.06)
-    for place, fact in enumerate(shown):
-        missed = fact.holds is False
-        axis.bar(place, fact.value, color=ORANGE if missed else BLUE, width=0.62)
-        axis.plot([place, place], fact.ends, color=GREY, linewidth=1.5)
-        inside = min(max(fact.value, fact.ends[1]), axis.get_ylim()[1] * 0.985)
-        text = number_text(fact.value) + ("\nmissed" if missed else "")
-        over = fact.value > axis.get_ylim()[1]
-        axis.annotate(
-            text + (" ↑" if over else ""),
-            (place, inside),
-            (0, -12 if over else 3),
-            textcoords="offset points",
-            ha="center",
-            fontsize=8,
-            color="white" if over else "black",
-        )
-        if isinstance(fact.target, (int, float)):
-            ends = [place - 0.42, place + 0.42]
-            axis.plot(ends, [fact.target] * 2, color="black", linestyle=(0, (2, 1)))
-    axis.axhline(1, color=GREY, linewidth=0.8)
-    names = [fact.case.split("-", 1)[1] for fact in shown]
-    axis.set_xticks(range(len(shown)), names, fontsize=8)
-    finish(axis, y_label=OVER_NONE)
 
 
 def _draw_fences(row: Sequence[Axes], facts: list[Fact]) -> None:

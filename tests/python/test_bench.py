@@ -202,8 +202,7 @@ SMALL = 1 << 20
 
 def measured(bench) -> dict[tuple[str, str], Fact]:
     """The facts of a short form."""
-    facts: list[Fact] = []
-    bench.measure(True, facts.append)
+    facts = bench.measure(True)
     return {(fact.case, fact.metric): fact for fact in facts}
 
 

@@ -27,7 +27,7 @@ from perdure.sim.quantities import joules_text, mib_text, parse_budget
 from perdure.sim.sweep import run_once
 from perdure.units import parse_size
 from perdure.watching import Watch
-from perdure_bench import memsim
+from perdure_bench import memsim, memsim_plot
 
 MIB = 1 << 20
 PAGE = 4096
@@ -247,7 +247,7 @@ def test_a_picture_has_what_was_run_and_goes_on_to_the_typical_memory(trace, mon
         "matplotlib.figure.Figure.savefig", lambda figure, *_, **__: drawn.append(figure)
     )
     found = list(memsim.subject_facts(memsim.Subject("cg", (), (), (), 4.2), True, trace, 1e9))
-    memsim.draw(found, "it", "it.png")
+    memsim_plot.draw(found, "it", "it.png")
     titles = [axis.get_title() for axis in drawn[0].axes]
     assert titles == ["cg: policies beside MRAM", "concentration of accesses", "cg", "cg"]
     typical = next(fact for fact in found if fact.case == "cg-typical")

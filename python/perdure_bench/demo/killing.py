@@ -3,18 +3,16 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from perdure.programs import OPEN_MPI, Program, ProgramFailed
 from perdure.run.attempt import Limits
-from perdure.run.job import JobRequest, JobResult, run_job
-from perdure.run.live import Live
+from perdure.run.job import JobResult
 from perdure.run.rehearsal import Rehearsal
 from perdure.units import seconds_text
-from perdure_bench.solver import last_report, solve
+from perdure_bench.solver import last_report, run_captured, solve
 
 RANKS = 2
 KILLING_RUNS = 2
@@ -98,12 +96,10 @@ def _tell(killing: Killing) -> None:
 
 def _run(command: list[str], rehearsal: Rehearsal | None) -> tuple[JobResult, dict]:
     """Runs the job; raises ProgramFailed, with what it printed, if it does not end well."""
-    with tempfile.TemporaryFile("w+", errors="replace") as output:
-        restarts = 0 if rehearsal is None else 1
-        request = JobRequest(command, restarts, rehearsal, _LIMITS, OPEN_MPI, output)
-        result = run_job(request, Live())
-        output.seek(0)
-        printed = output.read()
+    result, printed = run_captured(
+        command, restarts=int(rehearsal is not None), rehearsal=rehearsal, limits=_LIMITS,
+        environment=OPEN_MPI,
+    )  # fmt: skip
     if result.exit_code != 0:
         raise ProgramFailed(f"hpccg ended with {result.exit_code}:\n{printed[-1000:]}")
     return result, last_report(printed)
