@@ -18,11 +18,11 @@ from __future__ import annotations
 import random
 import shutil
 import sys
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Protocol
 
 from perdure.programs import Program, ProgramFailed
 from perdure.progress import progress
@@ -48,16 +48,36 @@ def measure(quick: bool, seed: int = 1) -> Iterator[Fact]:
     return run_campaign("kill", partial(Campaign, quick=quick), find_solvers(), wanted, seed)
 
 
-class Trials(Protocol):
-    """What run_campaign() needs of a campaign."""
+class Trials(ABC):
+    """Draws and runs trials; `counts` are the outcomes by case, and of "all"."""
 
-    trials: int
-    counts: dict[str, Counter[str]]
+    def __init__(
+        self, programs: list[Program], pools: Path, draw: random.Random, cases: tuple[str, ...]
+    ):
+        self._programs, self._pools, self._draw, self._cases = programs, pools, draw, cases
+        self.trials = 0
+        self.counts: dict[str, Counter[str]] = {case: Counter() for case in (*cases, "all")}
 
     @property
-    def kills(self) -> int: ...
+    def kills(self) -> int:
+        return self.counts["all"]["kills"]
 
-    def run_trial(self, kills_left: int) -> None: ...
+    @abstractmethod
+    def run_trial(self, kills_left: int) -> None:
+        """One trial with at most `kills_left` kills."""
+
+    def _count(self, case: str, found: Counter[str]) -> None:
+        for name in (case, "all"):
+            self.counts[name].update(found)
+
+    def _draw_due(self) -> str:
+        """One of the cases with the fewest kills."""
+        fewest = min(self.counts[case]["kills"] for case in self._cases)
+        return self._draw.choice([c for c in self._cases if self.counts[c]["kills"] == fewest])
+
+    def _yielding(self) -> list[Program]:
+        """The programs of the MPI that does not spin with more ranks than cores."""
+        return [program for program in self._programs if program.flavour == _YIELDING]
 
 
 def run_campaign(
@@ -80,8 +100,8 @@ def run_campaign(
         yield from _facts(bench, case, counted, seed, wanted if case == "all" else None)
 
 
-class Campaign:
-    """Draws and runs trials; `counts` are the outcomes by protection, and of "all".
+class Campaign(Trials):
+    """Trials of a solver, by protection.
 
     Another kind of job has protections and a make_job of its own.
     """
@@ -92,19 +112,12 @@ class Campaign:
     def __init__(
         self, solvers: list[Program], pools: Path, draw: random.Random, quick: bool = False
     ):
-        self._solvers, self._pools, self._draw, self._quick = solvers, pools, draw, quick
+        super().__init__(solvers, pools, draw, self.protections)
+        self._quick = quick
         self._loop_s: dict[Job, float] = {}
         self._answer: dict[tuple, str] = {}  # by the problem
-        self.trials = 0
-        cases = (*self.protections, "all")
-        self.counts: dict[str, Counter[str]] = {case: Counter() for case in cases}
-
-    @property
-    def kills(self) -> int:
-        return self.counts["all"]["kills"]
 
     def run_trial(self, kills_left: int) -> None:
-        """One trial with at most `kills_left` kills."""
         job = self._draw_job()
         twice = kills_left > 1 and self._draw.random() < _KILLED_TWICE
         kills = [self._draw_kill(job, number) for number in range(1 + twice)]
@@ -116,19 +129,15 @@ class Campaign:
             _say_fault(job, kills, faults)
         if not ran.killed and ran.exit_code == 0:
             self._loop_s[job] = ran.report["loop_s"]  # it was undisturbed, and newer
-        for case in (job.protect, "all"):
-            self.counts[case].update(faults)
-            self.counts[case].update(_kinds(job, ran.killed))
+        self._count(job.protect, faults)
+        self._count(job.protect, _kinds(job, ran.killed))
 
     def _draw_job(self) -> Job:
         ranks = self._draw.choice(_RANKS)
-        yielding = [solver for solver in self._solvers if solver.flavour == _YIELDING]
-        solvers = self._solvers
+        yielding, solvers = self._yielding(), self._programs
         if ranks > min(_RANKS) and yielding:
             solvers = yielding if self._quick else solvers + 3 * yielding
-        fewest = min(self.counts[protect]["kills"] for protect in self.protections)
-        due = [p for p in self.protections if self.counts[p]["kills"] == fewest]
-        return self.make_job(self._draw.choice(solvers), ranks, self._draw.choice(due))
+        return self.make_job(self._draw.choice(solvers), ranks, self._draw_due())
 
     def _draw_kill(self, job: Job, number: int) -> Rehearsal:
         """The `number`-th kill of a trial, of the kind of which there were fewer so far."""

@@ -30,7 +30,7 @@ from pathlib import Path
 from perdure.programs import Program, find_programs
 from perdure_bench.cache_trial import CacheJob, CacheKill, Outcome, Trial
 from perdure_bench.facts import Fact
-from perdure_bench.kill import run_campaign
+from perdure_bench.kill import FAULTS, Trials, run_campaign
 
 SUMMARY = "jobs that write to cached files killed at random moments, and what was recovered"
 _KILLS, _KILLS_QUICK = 300, 20
@@ -42,7 +42,6 @@ _RECOVERY_KILLED = 0.25
 _ON_DISK = 0.25
 _FULL = 0.25  # where a small file system can be mounted
 _SPAN_NS = 2_000_000.0  # of a stage that was not timed yet
-_FAULTS = ("wrong", "lost", "refused", "leftovers")
 
 
 def measure(quick: bool, seed: int = 1) -> Iterator[Fact]:
@@ -52,19 +51,13 @@ def measure(quick: bool, seed: int = 1) -> Iterator[Fact]:
     return run_campaign("kill_cache", CacheCampaign, programs, wanted, seed)
 
 
-class CacheCampaign:
-    """Draws and runs trials; `counts` are the outcomes by acknowledgement, and of "all"."""
+class CacheCampaign(Trials):
+    """Trials of a cached file, by acknowledgement."""
 
     def __init__(self, programs: list[Program], pools: Path, draw: random.Random):
-        self._programs, self._pools, self._draw = programs, pools, draw
+        super().__init__(programs, pools, draw, _ACKNOWLEDGE)
         self._span_ns: dict[tuple, float] = {}  # of a stage, by what it depends on
         self._recovery_s: dict[bool, float] = {}
-        self.trials = 0
-        self.counts: dict[str, Counter[str]] = {case: Counter() for case in (*_ACKNOWLEDGE, "all")}
-
-    @property
-    def kills(self) -> int:
-        return self.counts["all"]["kills"]
 
     def run_trial(self, kills_left: int) -> None:
         """One trial; it kills one job at most."""
@@ -83,7 +76,7 @@ class CacheCampaign:
                 shutil.rmtree(self._pools / "trial", ignore_errors=True)
         self.trials += 1
         self._learn(job, outcome)
-        counted = Counter({name: getattr(outcome, name) for name in _FAULTS})
+        counted = Counter({name: getattr(outcome, name) for name in FAULTS})
         counted["trials"] = 1
         if outcome.killed_at is not None:
             counted += Counter(kills=1, recoveries_killed=int(outcome.recovery_killed))
@@ -91,10 +84,9 @@ class CacheCampaign:
             counted += Counter([kind_of(outcome.killed_at), kill.recovery, f"sync_{job.sync}"])
             counted += Counter(all_ranks=int(kill.rank is None), on_disk=int(on_disk))
             counted += Counter(full=int(outcome.full))
-        if any(counted[name] for name in _FAULTS):
+        if any(counted[name] for name in FAULTS):
             self._say_fault(job, kill, outcome)
-        for case in (job.acknowledge, "all"):
-            self.counts[case].update(counted)
+        self._count(job.acknowledge, counted)
 
     def _fewest(self, kinds: tuple[str, ...]) -> str:
         counted = self.counts["all"]
@@ -105,14 +97,12 @@ class CacheCampaign:
         draw = self._draw
         ranks = draw.choice((2, 4))
         # An MPI that spins is slow with more ranks than cores, so it gets fewer of those trials.
-        yielding = [program for program in self._programs if program.flavour == "openmpi"]
-        fewest = min(self.counts[case]["kills"] for case in _ACKNOWLEDGE)
-        due = [case for case in _ACKNOWLEDGE if self.counts[case]["kills"] == fewest]
+        more = 5 * self._yielding() if ranks > 2 else []
         return CacheJob(
-            program=draw.choice(self._programs + (5 * yielding if ranks > 2 else [])),
+            program=draw.choice(self._programs + more),
             ranks=ranks,
             nodes=draw.choice((1, 2, 3) if ranks > 2 else (1, 2)),
-            acknowledge=draw.choice(due),
+            acknowledge=self._draw_due(),
             sync=draw.choice(("file", "nvm")),
             block_bytes=draw.choice((16384, 65536, 1 << 20)),
             seed=draw.getrandbits(40),

@@ -24,14 +24,14 @@ import shutil
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from perdure.core import load_core
 from perdure.programs import Program, ProgramFailed
 from perdure.run.rehearsal import POINTS, Rehearsal
 from perdure_bench.facts import Fact
-from perdure_bench.kill import run_campaign
+from perdure_bench.kill import FAULTS, Trials, run_campaign
 from perdure_bench.shared_memory import SharedMemoryWatch
 from perdure_bench.solver import find_solvers
 from perdure_bench.trial import Job, Ran, run_attempt
@@ -42,8 +42,7 @@ _RANKS, _NODES, _EVERY = 4, 6, 4
 _EDGE, _ITERATIONS = 16, 80
 _LOSSES = {"partner": 1, "xor:4": 1, "rs:2+2": 2, "drain": 0}
 _STARTS_MAX = 4
-# An MPI that spins is slow with more ranks than cores.
-_YIELDING, _YIELDING_SHARE = "openmpi", 0.8
+_YIELDING_SHARE = 0.8  # an MPI that spins is slow with more ranks than cores
 _SCRIPT = """\
 #!/bin/sh
 rank=${{OMPI_COMM_WORLD_RANK:-${{PMI_RANK:-0}}}}
@@ -79,50 +78,38 @@ class NodesJob(Job):
         return [self.solver.launcher, "-n", str(self.ranks), str(pool / "rank")]
 
 
-@dataclass
-class NodesCampaign:
-    """Draws and runs trials; `counts` are the outcomes by what is kept elsewhere, and of "all"."""
+class NodesCampaign(Trials):
+    """Trials of a solver on nodes, by what is kept elsewhere."""
 
-    solvers: list[Program]
-    pools: Path
-    draw: random.Random
-    trials: int = 0
-    counts: dict[str, Counter[str]] = field(
-        default_factory=lambda: {case: Counter() for case in (*_LOSSES, "all")}
-    )
-    answer: str = ""
-
-    @property
-    def kills(self) -> int:
-        return self.counts["all"]["kills"]
+    def __init__(self, solvers: list[Program], pools: Path, draw: random.Random):
+        super().__init__(solvers, pools, draw, tuple(_LOSSES))
+        self._answer = ""
 
     def run_trial(self, kills_left: int) -> None:
-        """One job with at most `kills_left` kills."""
         case = min(_LOSSES, key=lambda name: self.counts[name]["kills"])
         solver = self._draw_solver()
-        if not self.answer:
-            self.answer = self._undisturbed(solver)
+        if not self._answer:
+            self._answer = self._undisturbed(solver)
         self.trials += 1
         watch = SharedMemoryWatch()
-        trial = Trial(NodesJob(solver, _RANKS, case), self.pools / "trial", self.draw)
+        trial = Trial(NodesJob(solver, _RANKS, case), self._pools / "trial", self._draw)
         try:
-            found = trial.run(min(kills_left, _STARTS_MAX), self.answer)
+            found = trial.run(min(kills_left, _STARTS_MAX), self._answer)
         finally:
             shutil.rmtree(trial.root, ignore_errors=True)
         found["leftovers"] = len(watch.leftovers())
         found[solver.flavour] += found["kills"]
-        if any(found[name] for name in ("wrong", "lost", "refused", "leftovers")):
+        if any(found[name] for name in FAULTS):
             print(f"perdure bench kill_nodes: {dict(found)}: {trial.text}", file=sys.stderr)
-        for name in (case, "all"):
-            self.counts[name].update(found)
+        self._count(case, found)
 
     def _draw_solver(self) -> Program:
-        yielding = [solver for solver in self.solvers if solver.flavour == _YIELDING]
-        chosen = yielding if yielding and self.draw.random() < _YIELDING_SHARE else self.solvers
-        return self.draw.choice(chosen)
+        yielding = self._yielding()
+        chosen = yielding if yielding and self._draw.random() < _YIELDING_SHARE else self._programs
+        return self._draw.choice(chosen)
 
     def _undisturbed(self, solver: Program) -> str:
-        root = self.pools / "undisturbed"
+        root = self._pools / "undisturbed"
         ran = run_attempt(NodesJob(solver, _RANKS, "partner"), None, root)
         shutil.rmtree(root)
         if ran.exit_code != 0:
