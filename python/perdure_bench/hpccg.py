@@ -21,26 +21,27 @@ the latencies of each fence. It does not model the solver's own loads and stores
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
-from perdure.programs import OPEN_MPI, Program, ProgramFailed, output_of
+from perdure.programs import Program, ProgramFailed
 from perdure.progress import progress
-from perdure.run.attempt import attempt_environment
 from perdure_bench.facts import Fact, in_turn
 from perdure_bench.solver import (
     disk_directory,
     find_solvers,
     huge_page_directory,
+    job_output,
     last_report,
     pool_directory,
     solve,
 )
 
 SUMMARY = "time of a solver with its state protected, over the same without"
-_RANKS = 2
-_LIMIT_S = 600
+RANKS = 2
+_LIMIT_S = 900
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,11 @@ class Case:
     def restarts(self) -> bool:
         """Whether a second run can go on from the first."""
         return self.name not in ("none", "memcpy")
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """Which of Bench's places the state goes to, as options of the program."""
+        return ("--disk-dir",) if self.name == "disk" else ("--pool",) if self.restarts else ()
 
 
 NONE = Case("none", ("--protect", "none"))
@@ -103,6 +109,16 @@ class Model:
         row = "paper-nvm" if self.bandwidth == "full" else "paper-nvm-9.5"
         return f"{row},write_latency_ns={self.memory_ns},commit_latency_ns={self.commit_ns}"
 
+    @property
+    def about(self) -> dict:
+        """What a fact says of it."""
+        return {
+            "emulated": str(self),
+            "memory_latency_ns": self.memory_ns,
+            "commit_latency_ns": self.commit_ns,
+            "bandwidth": self.bandwidth,
+        }
+
     def __str__(self) -> str:
         speed = "full bandwidth" if self.bandwidth == "full" else f"{self.bandwidth} GB/s"
         return f"memory {self.memory_ns} ns, commit {self.commit_ns} ns, {speed}"
@@ -122,116 +138,163 @@ def measure(quick: bool) -> Iterator[Fact]:
     size = QUICK if quick else FULL
     solver = find_solvers()[0]
     emulated = [case for case in CASES if case.name in EMULATED]
-    specs = [str(model.spec) for model in MODELS] + list(ROWS)
-    total = size.rounds * (len(CASES) + 2) + size.rounds * len(CASES) + len(specs) * len(emulated)
+    specs = [*(model.spec for model in MODELS), *ROWS]
+    total = runs_of(ALL_CASES, size.rounds) + len(specs) * len(emulated)
     with (
         pool_directory() as pools,
         huge_page_directory(pools) as huge,
         progress("bench hpccg", total) as advance,
     ):
-        bench = Bench(solver, size, pools, advance)
-        bench.about["pool_pages"] = "2 MiB" if huge else "4 KiB"
-        rounds = bench.run_rounds()
-        yield from _measured_facts(rounds, bench)
+        bench = Bench(Hpccg(solver, size.edge), size.iterations, pools, advance)
+        rounds = bench.run_rounds(ALL_CASES, size.rounds)
+        said = Said("hpccg", "", {**bench.application.about, **pages_text(huge)}, size.claims)
+        yield from said.measured(ALL_CASES, rounds)
         for case in emulated:
             for spec in specs:
-                yield _emulated_fact(case, spec, rounds, bench)
+                yield said.emulated(case, spec, bench, rounds)
+
+
+def pages_text(huge: bool) -> dict[str, str]:
+    """Of pools, as a fact says it."""
+    return {"pool_pages": "2 MiB" if huge else "4 KiB"}
+
+
+def runs_of(cases: Sequence[Case], rounds: int) -> int:
+    """How many runs Bench.run_rounds() makes."""
+    return rounds * sum(1 + case.restarts for case in cases)
+
+
+class Application(Protocol):
+    """A program whose state can be protected."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def about(self) -> dict:
+        """What every fact says of its setting."""
+
+    def command(self, iterations: int, options: Sequence[object]) -> list[str]: ...
+
+    def report(self, printed: str) -> dict:
+        """What it printed, under the names that hpccg has for it."""
+
+
+class Hpccg:
+    """hpccg, with one grid of edge^3 points for each rank."""
+
+    name = "hpccg"
+
+    def __init__(self, program: Program, edge: int):
+        self._program, self._edge = program, edge
+        self.about = {"mpi": program.flavour, "ranks": RANKS, "edge": edge}
+
+    def command(self, iterations: int, options: Sequence[object]) -> list[str]:
+        return solve(self._program, RANKS, self._edge, iterations, *options)
+
+    def report(self, printed: str) -> dict:
+        return last_report(printed)
+
+
+Round = dict[str, dict]  # the report of each case, by its name
 
 
 class Bench:
-    """Runs hpccg; every run begins with no pool unless it is a restart."""
+    """Runs an application; every run begins with no pool unless it is a restart."""
 
-    def __init__(self, solver: Program, size: Size, pools: Path, advance: Callable[[], None]):
-        self.solver, self.size, self.pools, self.advance = solver, size, pools, advance
-        # What every fact says of its setting.
-        self.about = {"mpi": solver.flavour, "ranks": _RANKS, "edge": size.edge}
+    def __init__(
+        self, application: Application, iterations: int, pools: Path, advance: Callable[[], None]
+    ):
+        self.application, self._iterations = application, iterations
+        self._pools, self._advance = pools, advance
+        self._places = {"--pool": pools / "pool", "--disk-dir": disk_directory() / "disk"}
 
-    def run_rounds(self, cases: tuple[Case, ...] = ALL_CASES) -> list[dict[str, dict]]:
-        """For each round, each case's report; those that restart also have "restart_s"."""
+    def run_rounds(self, cases: Sequence[Case], rounds: int) -> list[Round]:
+        """The reports of each round; those of cases that restart also have "restart_s"."""
         return [
             {case.name: self._run_and_restart(case) for case in in_turn(cases)}
-            for _ in range(self.size.rounds)
+            for _ in range(rounds)
         ]
 
     def model_ns_per_commit(self, case: Case, spec: str) -> float:
         """What an emulated device adds to a commit: the same in every commit but the first."""
         try:
-            report = self._run(case.options, 3, "--emulate", spec)
+            report = self._run(case, 3, "--emulate", spec)
         finally:
             self._forget()
         return report["model_ns"] / report["commits"]
 
     def _run_and_restart(self, case: Case) -> dict:
         try:
-            report = self._run(case.options, self.size.iterations)
+            report = self._run(case, self._iterations)
             if case.restarts:
-                again = self._run(case.options, self.size.iterations + 1)
+                again = self._run(case, self._iterations + 1)
                 if again["restored_version"] == 0 and case.name != "disk":
-                    raise ProgramFailed(f"hpccg, {case.name}: nothing was restored")
+                    name = self.application.name
+                    raise ProgramFailed(f"{name}, {case.name}: nothing was restored")
                 report["restart_s"] = again["restart_s"]
             return report
         finally:
             self._forget()
 
-    def _run(self, case_options: tuple[str, ...], iterations: int, *more: str) -> dict:
-        places = ("--pool", self.pools / "pool", "--disk-dir", disk_directory() / "disk")
-        options = (*case_options, *places, *more)
-        command = solve(self.solver, _RANKS, self.size.edge, iterations, *options)
-        environment = attempt_environment(self.pools, None, OPEN_MPI)
-        del environment["PERDURE_RUN_DIR"]
-        output = output_of(command, f"hpccg {case_options}", environment, _LIMIT_S)
-        self.advance()
-        return last_report(output)
+    def _run(self, case: Case, iterations: int, *more: str) -> dict:
+        places = [word for name in case.places for word in (name, self._places[name])]
+        command = self.application.command(iterations, [*case.options, *places, *more])
+        output = job_output(command, f"{self.application.name}, {case.name}", _LIMIT_S)
+        self._advance()
+        return self.application.report(output)
 
     def _forget(self) -> None:
-        for path in (self.pools / "pool", disk_directory() / "disk"):
+        for path in self._places.values():
             shutil.rmtree(path, ignore_errors=True)
 
 
-def _measured_facts(rounds: list[dict[str, dict]], bench: Bench) -> Iterator[Fact]:
-    for case in ALL_CASES:
-        yield from _facts_of_case(case, rounds, bench)
+@dataclass(frozen=True)
+class Said:
+    """Makes facts of rounds; their cases are `prefix` and the name of a case."""
 
+    bench: str
+    prefix: str
+    about: dict
+    claims: bool
 
-def _facts_of_case(case: Case, rounds: list[dict[str, dict]], bench: Bench) -> Iterator[Fact]:
-    ran = [(around[case.name], around["none"], around["memcpy"]) for around in rounds]
+    def measured(self, cases: Sequence[Case], rounds: list[Round]) -> Iterator[Fact]:
+        for case in cases:
+            yield from self._of_case(case, rounds)
 
-    def fact(
-        metric: str, values: list[float], unit: str = "", target: float | None = None
-    ) -> Fact:
-        claimed = target if bench.size.claims else None
-        return Fact.of("hpccg", case.name, metric, values, unit, claimed, more=bench.about)
+    def _of_case(self, case: Case, rounds: list[Round]) -> Iterator[Fact]:
+        ran = [(around[case.name], around["none"]) for around in rounds]
+        copies = [around["memcpy"] for around in rounds if "memcpy" in around]  # the yardstick
 
-    yield fact(
-        "run_time_ratio", [a["loop_s"] / n["loop_s"] for a, n, _ in ran], "", case.run_time
-    )
-    medians = [a["iteration_median_s"] / n["iteration_median_s"] for a, n, _ in ran]
-    yield fact("iteration_ratio", medians)
-    if case is not NONE:
-        blocking = [a["commit_median_s"] / m["commit_median_s"] for a, _, m in ran]
-        yield fact("commit_blocking_ratio", blocking, "", case.blocking)
-        yield fact("commit_ms", [a["commit_median_s"] * 1e3 for a, _, _ in ran], "ms")
-    yield fact("start_s", [a["start_s"] for a, _, _ in ran], "s")
-    if case.restarts:
-        yield fact("restart_s", [a["restart_s"] for a, _, _ in ran], "s")
-        ratios = [a["restart_s"] / n["start_s"] for a, n, _ in ran]
-        yield fact("restart_ratio", ratios, "", case.restart)
+        def fact(
+            metric: str, values: list[float], unit: str = "", target: float | None = None
+        ) -> Fact:
+            claimed = target if self.claims else None
+            name = self.prefix + case.name
+            return Fact.of(self.bench, name, metric, values, unit, claimed, more=self.about)
 
+        loops = [a["loop_s"] / none["loop_s"] for a, none in ran]
+        yield fact("run_time_ratio", loops, "", case.run_time)
+        medians = [a["iteration_median_s"] / none["iteration_median_s"] for a, none in ran]
+        yield fact("iteration_ratio", medians)
+        if case.name != "none":
+            commits = [a["commit_median_s"] for a, _ in ran]
+            if copies:
+                blocking = [a / copy["commit_median_s"] for a, copy in zip(commits, copies)]
+                yield fact("commit_blocking_ratio", blocking, "", case.blocking)
+            yield fact("commit_ms", [seconds * 1e3 for seconds in commits], "ms")
+        yield fact("start_s", [a["start_s"] for a, _ in ran], "s")
+        if case.restarts:
+            yield fact("restart_s", [a["restart_s"] for a, _ in ran], "s")
+        if case.restarts and copies:
+            ratios = [a["restart_s"] / none["start_s"] for a, none in ran]
+            yield fact("restart_ratio", ratios, "", case.restart)
 
-def _emulated_fact(case: Case, spec: str, rounds: list[dict[str, dict]], bench: Bench) -> Fact:
-    """run_time_ratio with the virtual clock's time added to every commit of the measured runs."""
-    added_s = bench.model_ns_per_commit(case, spec) * 1e-9
-    ratios = [
-        (around[case.name]["loop_s"] + added_s * around[case.name]["commits"])
-        / around["none"]["loop_s"]
-        for around in rounds
-    ]
-    model = next((model for model in MODELS if model.spec == spec), None)
-    more = {"emulated": str(model) if model else spec, "model_ms_per_commit": added_s * 1e3}
-    if model:
-        more |= {
-            "memory_latency_ns": model.memory_ns,
-            "commit_latency_ns": model.commit_ns,
-            "bandwidth": model.bandwidth,
-        }
-    return Fact.of("hpccg", case.name, "run_time_ratio", ratios, more=bench.about | more)
+    def emulated(self, case: Case, spec: str, bench: Bench, rounds: list[Round]) -> Fact:
+        """run_time_ratio with the virtual clock's time added to every commit that was measured."""
+        added_s = bench.model_ns_per_commit(case, spec) * 1e-9
+        ran = [(around[case.name], around["none"]) for around in rounds]
+        ratios = [(a["loop_s"] + added_s * a["commits"]) / none["loop_s"] for a, none in ran]
+        model = next((model.about for model in MODELS if model.spec == spec), {"emulated": spec})
+        more = {**self.about, **model, "model_ms_per_commit": added_s * 1e3}
+        return Fact.of(self.bench, self.prefix + case.name, "run_time_ratio", ratios, more=more)

@@ -44,14 +44,16 @@ class Cost:
 
 def runs_of(size: hpccg.Size) -> int:
     """How many runs measure_costs() makes."""
-    return size.rounds * (len(CASES) + sum(case.restarts for case in CASES))
+    return hpccg.runs_of(CASES, size.rounds)
 
 
 def measure_costs(
     solver: Program, size: hpccg.Size, pools: Path, advance: Callable[[], None]
 ) -> list[Cost]:
     """Runs every case once a round, each restarted once. Raises ProgramFailed."""
-    rounds = hpccg.Bench(solver, size, pools, advance).run_rounds(CASES)
+    application = hpccg.Hpccg(solver, size.edge)
+    bench = hpccg.Bench(application, size.iterations, pools, advance)
+    rounds = bench.run_rounds(CASES, size.rounds)
     return [_cost(case.name, rounds) for case in CASES]
 
 
