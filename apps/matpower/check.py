@@ -12,17 +12,18 @@ files   what is left in the directory, and that with MPI_MODE_DELETE_ON_CLOSE it
 refuse  what is wrong with an input or an option is said in a sentence, and the job ends in order
 """
 
-import json
 import math
 import os
 import pathlib
 import random
 import resource
-import subprocess
 import sys
-import tempfile
 
 import numpy
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "job"))
+import checking  # noqa: E402
+from checking import check, check_refused, run_check  # noqa: E402
 
 PAPER = [[0, 1, 1, 0], [0, 0, 1, 0], [0, 0, 0, 1], [1, 1, 0, 0]]
 PAPER_2 = [[0, 0, 1, 1], [0, 0, 0, 1], [1, 1, 0, 0], [0, 1, 2, 0]]
@@ -31,37 +32,20 @@ FILE_LIMIT = 64 << 20  # more than what an MPI itself puts into files
 ACCESSES = ("rows", "views", "collective")
 
 
-class Job:
-    def __init__(self, mpirun, mpiexec, ranks, program):
-        self.launch = [mpirun, mpiexec, ranks, program]
-        self.ranks = int(ranks)
-        self.side = math.isqrt(self.ranks)
+class Job(checking.Job):
+    """Its ranks make a square grid."""
 
-    def start(self, arguments, **more):
-        return subprocess.run(
-            self.launch + [str(argument) for argument in arguments],
-            **more,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            check=False,
-        )
-
-    def run(self, *arguments):
-        """The facts of a run, a list by metric."""
-        done = self.start([*arguments, "--json"])
-        check(done.returncode == 0, arguments, done.returncode, done.stdout, done.stderr)
-        facts = {}
-        for line in done.stdout.splitlines():
-            if line.startswith("{"):
-                fact = json.loads(line)
-                facts.setdefault(fact["metric"], []).append(fact)
-        return facts
+    @property
+    def side(self):
+        return math.isqrt(self.ranks)
 
 
-def check(holds, *what):
-    if not holds:
-        sys.exit(" ".join(str(part) for part in what))
+def facts_of(job, *arguments):
+    """The facts of a run, a list by metric."""
+    facts = {}
+    for fact in job.run(*arguments):
+        facts.setdefault(fact["metric"], []).append(fact)
+    return facts
 
 
 def left_in(folder):
@@ -106,7 +90,7 @@ def check_paper(job, folder):
     here = ["--graph", graph, "--directory", work, "--keep", "--check"]
     for power, expected in ((1, PAPER), (2, PAPER_2), (3, PAPER_3)):
         asked = ["--power", power, "--walks", "3,2", "--walks", "2,0", "--shortest"]
-        facts = job.run(*here, *asked, *(["--triangles"] if power == 3 else []))
+        facts = facts_of(job, *here, *asked, *(["--triangles"] if power == 3 else []))
         name = "adjacency" if power == 1 else "result"
         check((take_matrix(work, name, 4) == expected).all(), "power", power)
         if power > 1:
@@ -174,7 +158,7 @@ def check_random(job, folder):
         sparse = density < 0.5
         words += ["--triangles"] if sparse else []
         words += ["--shortest"] if sparse and arithmetic == "saturating" else []
-        facts = job.run(*words, "--directory", folder)
+        facts = facts_of(job, *words, "--directory", folder)
         adjacency = take_matrix(folder, "adjacency", nodes)
         expected = power_of(adjacency, power, arithmetic)
         check((take_matrix(folder, "result", nodes) == expected).all(), words, "is not numpy's")
@@ -214,7 +198,7 @@ def check_files(job, folder):
         (["--hint", "cb_buffer_size=65536", "--hint", "no_such_hint=1"], []),
         (["--keep"], ["matpower-adjacency.bin", "matpower-result.bin"]),
     ):
-        facts = job.run(*small, "--power", "5", *options)
+        facts = facts_of(job, *small, "--power", "5", *options)
         check(left_in(folder) == expected, options, "left", left_in(folder))
         for name in expected:
             (folder / name).unlink()
@@ -277,33 +261,16 @@ def bad_inputs(job, folder):
 def check_refusals(job, folder):
     for arguments, sentence in bad_inputs(job, folder):
         place = [] if "--directory" in arguments else ["--directory", folder]
-        done = job.start([*arguments, *place])
-        check(done.returncode not in (0, 124), arguments, "ended with", done.returncode)
-        check(sentence in done.stderr, arguments, "not said:", sentence, "\n", done.stderr)
-        lines = [line for line in done.stderr.splitlines() if sentence in line]
-        check(len(lines) == 1, arguments, "said more than once:", done.stderr)
-        check("MPI_Abort" not in done.stderr, arguments, "was aborted:", done.stderr)
-        check("signal" not in done.stderr.lower(), arguments, "crashed:", done.stderr)
-        print(f"refused: {lines[0]}")
+        check_refused(job, [*arguments, *place], sentence)
     kept = folder / "used/matpower-result.bin"
     check(kept.read_text() == "mine", "a file in the way was changed")
     check(not list(folder.glob("matpower-*")), "files are left:", left_in(folder))
 
 
-def main():
-    checks = {
+if __name__ == "__main__":
+    run_check(__doc__, {
         "paper": check_paper,
         "random": check_random,
         "files": check_files,
         "refuse": check_refusals,
-    }
-    if len(sys.argv) != 6 or sys.argv[1] not in checks:
-        sys.exit(__doc__)
-    job = Job(*sys.argv[2:])
-    memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-    with tempfile.TemporaryDirectory(prefix="matpower-test-", dir=memory) as name:
-        checks[sys.argv[1]](job, pathlib.Path(name))
-
-
-if __name__ == "__main__":
-    main()
+    }, Job)

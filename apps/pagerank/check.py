@@ -15,22 +15,26 @@ Exit code 77: what it needs is not there.
 """
 
 import array
-import json
 import os
 import pathlib
-import subprocess
 import sys
-import tempfile
+from functools import partial
 
 import reference
 
-SKIPPED = 77
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "job"))
+from checking import (  # noqa: E402
+    DISK_POINTS,
+    POOL_POINTS,
+    SKIPPED,
+    check,
+    check_refused,
+    check_restart,
+    run_check,
+)
+
 CNR_2000 = pathlib.Path(__file__).resolve().parents[3] / "shared/data/cnr-2000"
 GRAPH = ["--rmat", "9", "--edge-factor", "6", "--seed", "5"]
-KILL_ITERATION = 12
-# Which of the versions before and at the kill may be restored.
-DISK_POINTS = {"copy": (0,), "data": (0,), "state": (0, 1)}
-POOL_POINTS = {"copy": (0,), "data": (0,), "slot": (0,), "state": (0, 1), "agreed": (1,)}
 DISK_MODES = {
     "disk": ["--protect", "disk"],
     "disk by threes": ["--protect", "disk", "--commit-every", "3"],
@@ -42,38 +46,9 @@ WINDOW_MODES = {
 }
 
 
-class Job:
-    def __init__(self, mpirun, mpiexec, ranks, program):
-        self.launch = [mpirun, mpiexec, ranks, program]
-        self.ranks = int(ranks)
-
-    def start(self, arguments, kill_point=None):
-        environment = dict(os.environ)
-        environment.pop("PERDURE_KILL", None)
-        if kill_point:
-            environment["PERDURE_KILL"] = (
-                f"rank={self.ranks - 1},iteration={KILL_ITERATION},point={kill_point}"
-            )
-        return subprocess.run(
-            self.launch + [str(argument) for argument in arguments],
-            env=environment,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            check=False,
-        )
-
-    def run(self, *arguments):
-        """The facts of a run, by metric; that of the iterations has the hash."""
-        done = self.start([*arguments, "--json"])
-        check(done.returncode == 0, arguments, done.returncode, done.stdout, done.stderr)
-        facts = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-        return {fact["metric"]: fact for fact in facts}
-
-
-def check(holds, *what):
-    if not holds:
-        sys.exit(" ".join(str(part) for part in what))
+def facts_of(job, *arguments):
+    """The facts of a run, by metric; that of the iterations has the hash."""
+    return {fact["metric"]: fact for fact in job.run(*arguments)}
 
 
 # --- agree, web ----------------------------------------------------------------------------------
@@ -83,7 +58,7 @@ def check_ranks(job, folder, name, arguments, graph, expected, iterations):
     """`graph` is the number of nodes and of arcs."""
     path = folder / "ranks"
     path.write_bytes(b"older and longer" * 1000 if graph[0] < 1000 else b"")
-    facts = job.run(*arguments, "--iterations", iterations, "--write-ranks", path, "--top", 1)
+    facts = facts_of(job, *arguments, "--iterations", iterations, "--write-ranks", path, "--top", 1)
     ranks = array.array("d")
     ranks.frombytes(path.read_bytes())
     about = facts["iterations"]
@@ -120,10 +95,10 @@ def check_agreement(job, folder):
     for name, arguments, nodes, arcs in small_graphs(folder):
         expected = reference.pagerank(nodes, sorted(arcs), 40)
         check_ranks(job, folder, name, arguments, (nodes, len(arcs)), expected, 40)
-    facts = job.run(*GRAPH, "--iterations", 500, "--tolerance", 1e-6)
+    facts = facts_of(job, *GRAPH, "--iterations", 500, "--tolerance", 1e-6)
     check(facts["iterations"]["value"] < 200, "did not converge:", facts["iterations"])
     check(facts["change"]["value"] < 1e-6, "ended too early:", facts["change"])
-    facts = job.run(*GRAPH, "--iterations", 3, "--damping", 0)
+    facts = facts_of(job, *GRAPH, "--iterations", 3, "--damping", 0)
     check(facts["change"]["value"] < 1e-15, "without damping, ranks are uniform:", facts["change"])
 
 
@@ -173,14 +148,7 @@ def bad_inputs(folder):
 
 def check_refusals(job, folder):
     for arguments, sentence in bad_inputs(folder):
-        done = job.start([*arguments, "--iterations", "2"])
-        check(done.returncode not in (0, 124), arguments, "ended with", done.returncode)
-        check(sentence in done.stderr, arguments, "not said:", sentence, "\n", done.stderr)
-        lines = [line for line in done.stderr.splitlines() if sentence in line]
-        check(len(lines) == 1, arguments, "said more than once:", done.stderr)
-        check("MPI_Abort" not in done.stderr, arguments, "was aborted:", done.stderr)
-        check("signal" not in done.stderr.lower(), arguments, "crashed:", done.stderr)
-        print(f"refused: {lines[0]}")
+        check_refused(job, [*arguments, "--iterations", "2"], sentence)
 
 
 # --- restart, windows ----------------------------------------------------------------------------
@@ -191,26 +159,18 @@ def in_folder(folder, flags):
     return [*flags, place, folder / "kept"]
 
 
-def check_restarts(job, modes, points, folder):
-    undisturbed = job.run(*GRAPH, "--iterations", 24)["iterations"]["hash"]
+def check_restarts(job, folder, modes, points):
+    undisturbed = job.outcome(*GRAPH, "--iterations", 24)["hash"]
     for mode, flags in modes.items():
         every = 3 if "--commit-every" in flags else 1
-        before = KILL_ITERATION // every - 1
         for point, versions in points.items():
-            name = f"{mode}, killed at {point}:"
             kept = folder / f"{mode}-{point}"
             kept.mkdir()
             arguments = [*GRAPH, *in_folder(kept, flags), "--iterations", 24]
-            killed = job.start(arguments, point)
-            check(killed.returncode != 0, name, "it did not happen")
-            about = job.run(*arguments)["iterations"]
-            version = about["restored_version"]
-            check(version - before in versions, name, "restored version", version)
-            check(about["first_iteration"] == version * every, name, about)
-            check(about["hash"] == undisturbed, name, "ended with other bits")
-            print(f"{name} restarted from iteration {version * every}")
-        about = job.run(*arguments)["iterations"]  # a job that is done has nothing to do
+            check_restart(job, mode, arguments, point, versions, every, undisturbed)
+        about = job.outcome(*arguments)  # a job that is done has nothing to do
         check((about["first_iteration"], about["hash"]) == (24, undisturbed), mode, about)
+    check_other_problems(job, next(iter(modes.values())), folder)
 
 
 def check_other_problems(job, flags, folder):
@@ -223,27 +183,11 @@ def check_other_problems(job, flags, folder):
         check("another" in done.stderr, other, "said:", done.stderr)
 
 
-def main():
-    checks = ("agree", "web", "refuse", "restart", "windows")
-    if len(sys.argv) != 6 or sys.argv[1] not in checks:
-        sys.exit(__doc__)
-    job = Job(*sys.argv[2:])
-    memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-    with tempfile.TemporaryDirectory(prefix="pagerank-test-", dir=memory) as name:
-        folder = pathlib.Path(name)
-        if sys.argv[1] == "agree":
-            check_agreement(job, folder)
-        elif sys.argv[1] == "web":
-            check_web(job, folder)
-        elif sys.argv[1] == "refuse":
-            check_refusals(job, folder)
-        elif sys.argv[1] == "restart":
-            check_restarts(job, DISK_MODES, DISK_POINTS, folder)
-            check_other_problems(job, DISK_MODES["disk"], folder)
-        else:
-            check_restarts(job, WINDOW_MODES, POOL_POINTS, folder)
-            check_other_problems(job, WINDOW_MODES["copy"], folder)
-
-
 if __name__ == "__main__":
-    main()
+    run_check(__doc__, {
+        "agree": check_agreement,
+        "web": check_web,
+        "refuse": check_refusals,
+        "restart": partial(check_restarts, modes=DISK_MODES, points=DISK_POINTS),
+        "windows": partial(check_restarts, modes=WINDOW_MODES, points=POOL_POINTS),
+    })
