@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from perdure.figures import BLUE, GREEN, GREY, ORANGE, RED, figure_of, finish
 from perdure_bench.facts import Fact, number_text
+from perdure_bench.plot import draw_swept
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -73,22 +74,9 @@ def draw_sweep(
     for case, colour in cases.items():
         for bandwidth, style in (("full", "-"), ("9.5", "--")):
             points = [f for f in chosen if f.case == case and f.more["bandwidth"] == bandwidth]
-            points.sort(key=lambda f: f.more[swept])
-            if not points:
-                continue
-            places = [f.more[swept] for f in points]
             speed = "full bandwidth" if bandwidth == "full" else "9.5 GB/s"
-            axis.plot(
-                places,
-                [f.value for f in points],
-                style,
-                color=colour,
-                marker="o",
-                markersize=3,
-                label=f"{case.rpartition('-')[2]}, {speed}",
-            )
-            low, high = zip(*(f.ends for f in points))
-            axis.fill_between(places, low, high, color=colour, alpha=0.08)
+            name = f"{case.rpartition('-')[2]}, {speed}"
+            draw_swept(axis, points, swept, name, colour, style)
     axis.axhline(1, color=GREY, linewidth=0.8)
     axis.set_xlabel(label, fontsize=9)
     _show_all(axis, chosen)

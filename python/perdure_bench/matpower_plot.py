@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from perdure.figures import BLUE, GREEN, GREY, RED, figure_of, finish
 from perdure_bench.facts import Fact
+from perdure_bench.plot import draw_swept
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,26 +37,13 @@ def draw(facts: list[Fact], title: str, file: Path) -> None:
     figure.savefig(file, dpi=130)
 
 
-def _chosen(facts: list[Fact], pattern: str, metric: str, swept: str) -> list[Fact]:
-    found = [f for f in facts if f.metric == metric and re.fullmatch(pattern, f.case)]
-    return sorted(found, key=lambda fact: fact.more[swept])
-
-
-def _line(
-    axis: Axes, facts: list[Fact], swept: str, label: str, colour: str, style: str = "-"
-) -> None:
-    if not facts:
-        return
-    places = [fact.more[swept] for fact in facts]
-    values = [fact.value for fact in facts]
-    axis.plot(places, values, style, color=colour, marker="o", markersize=3, label=label)
-    low, high = zip(*(fact.ends for fact in facts))
-    axis.fill_between(places, low, high, color=colour, alpha=0.12)
+def _chosen(facts: list[Fact], pattern: str, metric: str) -> list[Fact]:
+    return [f for f in facts if f.metric == metric and re.fullmatch(pattern, f.case)]
 
 
 def _times(axis: Axes, facts: list[Fact], pattern: str, swept: str) -> None:
     for metric, label, colour in _TIMES:
-        _line(axis, _chosen(facts, pattern, metric, swept), swept, label, colour)
+        draw_swept(axis, _chosen(facts, pattern, metric), swept, label, colour)
     axis.set_ylim(bottom=0)
 
 
@@ -73,8 +61,8 @@ def _draw_powers(row: Sequence[Axes], facts: list[Fact]) -> None:
         _finish(axis, f"Figure {number}: delete on close {mode}", "power", _SECONDS)
     axis = row[2]
     for mode, colour in (("off", CACHED), ("on", ASYNC)):
-        ratios = _chosen(facts, rf"p\d+-doc-{mode}", "time_ratio", "power")
-        _line(axis, ratios, "power", f"delete on close {mode}", colour)
+        ratios = _chosen(facts, rf"p\d+-doc-{mode}", "time_ratio")
+        draw_swept(axis, ratios, "power", f"delete on close {mode}", colour)
         for fact in ratios:
             if fact.target is not None:
                 ends = [fact.more["power"] - 0.4, fact.more["power"] + 0.4]
@@ -93,24 +81,24 @@ def _draw_nodes(row: Sequence[Axes], facts: list[Fact]) -> None:
 
 def _draw_rest(row: Sequence[Axes], facts: list[Fact]) -> None:
     acknowledged, ranks, ratios = row
-    waits = _chosen(facts, r"p\d+-doc-off", "cached_s", "power")
-    _line(acknowledged, waits, "power", "acknowledged when done", CACHED)
-    asked = _chosen(facts, r"p\d+-async", "async_s", "power")
-    _line(acknowledged, asked, "power", "acknowledged at once", ASYNC)
+    waits = _chosen(facts, r"p\d+-doc-off", "cached_s")
+    draw_swept(acknowledged, waits, "power", "acknowledged when done", CACHED)
+    asked = _chosen(facts, r"p\d+-async", "async_s")
+    draw_swept(acknowledged, asked, "power", "acknowledged at once", ASYNC)
     acknowledged.set_ylim(bottom=0)
     _finish(acknowledged, "Figure 2: acknowledgement of writes", "power", _SECONDS)
     for metric, label, colour in _TIMES:
         for suffix, style, kind in (("doc-off", "-", ""), ("modelled", ":", ", modelled")):
-            points = _chosen(facts, rf"p2-ranks\d+-{suffix}", metric, "ranks")
-            _line(ranks, points, "ranks", label + kind, colour, style)
+            points = _chosen(facts, rf"p2-ranks\d+-{suffix}", metric)
+            draw_swept(ranks, points, "ranks", label + kind, colour, style)
     ranks.set_yscale("log")
     ranks.tick_params(axis="y", which="minor", labelsize=8)
     _rank_axis(ranks)
     _finish(ranks, "Figure 8: power 2 by ranks; modelled: a core for each", "ranks", _SECONDS)
     for power, colour in ((2, CACHED), (8, ASYNC)):
         for suffix, style, kind in (("doc-off", "-", ""), ("modelled", ":", ", modelled")):
-            points = _chosen(facts, rf"p{power}-ranks\d+-{suffix}", "time_ratio", "ranks")
-            _line(ratios, points, "ranks", f"power {power}{kind}", colour, style)
+            points = _chosen(facts, rf"p{power}-ranks\d+-{suffix}", "time_ratio")
+            draw_swept(ratios, points, "ranks", f"power {power}{kind}", colour, style)
     _rank_axis(ratios)
     _show_one(ratios)
     _finish(ratios, "ratios by ranks", "ranks", "cached over stock")

@@ -43,6 +43,20 @@ def draw(facts: list[Fact], title: str, file: Path) -> None:
     figure.savefig(file, dpi=150)
 
 
+def draw_swept(
+    axis: Axes, facts: list[Fact], swept: str, label: str, colour: str, style: str = "-"
+) -> None:
+    """What facts say over one of their fields: a line, and a band of its quartiles."""
+    if not facts:
+        return
+    facts = sorted(facts, key=lambda fact: fact.more[swept])
+    places = [fact.more[swept] for fact in facts]
+    values = [fact.value for fact in facts]
+    axis.plot(places, values, style, color=colour, marker="o", markersize=3, label=label)
+    low, high = zip(*(fact.ends for fact in facts))
+    axis.fill_between(places, low, high, color=colour, alpha=0.1)
+
+
 def _draw_panel(axis: Axes, metric: str, unit: str, facts: list[Fact]) -> None:
     places = range(len(facts))
     colours = [ORANGE if fact.holds is False else BLUE for fact in facts]

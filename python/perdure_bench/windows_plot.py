@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from perdure.figures import figure_of, finish
 from perdure_bench.facts import Fact
 from perdure_bench.hpccg_plot import COLOURS, OVER_NONE, draw_bars, draw_sweep
+from perdure_bench.plot import draw_swept
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,12 +58,8 @@ def _draw_fences(row: Sequence[Axes], facts: list[Fact]) -> None:
         for case, colour in (("fence-copy", COLOURS["copy"]), ("fence-twin", COLOURS["twin"])):
             for metric, style in (("fence_us", "-"), ("floor_us", ":")):
                 points = [f for f in chosen if f.case == case and f.metric == metric]
-                points.sort(key=lambda f: f.more["ranks"])
                 name = f"{case.removeprefix('fence-')}, {'floor' if style == ':' else 'commit'}"
-                places = [f.more["ranks"] for f in points]
-                values = [f.value for f in points]
-                axis.plot(places, values, style, color=colour, marker="o", markersize=3,
-                          label=name)  # fmt: skip
+                draw_swept(axis, points, "ranks", name, colour, style)
         axis.set_xscale("log", base=2)
         axis.set_yscale("log")
         ticks = sorted({f.more["ranks"] for f in chosen})
