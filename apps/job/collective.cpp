@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstring>
 #include <new>
+#include <numeric>
 
 namespace job {
 namespace {
@@ -101,6 +102,12 @@ void add_over_ranks(std::vector<std::uint64_t>& words) {
   std::uint64_t* all = words.data();
   MPI_Allreduce(MPI_IN_PLACE, all, static_cast<int>(words.size()), MPI_UINT64_T, MPI_SUM,
                 MPI_COMM_WORLD);
+}
+
+std::vector<int> starts_of(const std::vector<int>& counts) {
+  std::vector<int> starts(counts.size());
+  std::exclusive_scan(counts.begin(), counts.end(), starts.begin(), 0);
+  return starts;
 }
 
 void Hash::add(double value) {

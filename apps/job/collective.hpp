@@ -53,6 +53,9 @@ std::array<double, count> sum_over_ranks(std::array<double, count> local) {
 // Adds up the words of all ranks, each with those at the same place; all get the sums.
 void add_over_ranks(std::vector<std::uint64_t>& words);
 
+// Where the pieces with these counts begin, one after another.
+std::vector<int> starts_of(const std::vector<int>& counts);
+
 // FNV-1a on words of 64 bits instead of bytes.
 class Hash {
  public:

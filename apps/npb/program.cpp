@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "job/choices.hpp"
 #include "job/ending.hpp"
 #include "npb/ranks.hpp"
 
@@ -105,9 +106,7 @@ void print_text(const Program& program, const Options& options, const Result& re
 void add_choice(CLI::App& app, const Choice& choice) {
   std::map<std::string, std::size_t> indices;
   for (std::size_t i = 0; i < choice.words.size(); ++i) indices[choice.words[i]] = i;
-  app.add_option(choice.flag, *choice.chosen, choice.purpose)
-      ->transform(CLI::CheckedTransformer(indices))
-      ->default_str(choice.words[*choice.chosen]);
+  job::add_choice(app, choice.flag.c_str(), *choice.chosen, indices, choice.purpose);
 }
 
 // Nothing if the program has to end, with `code`.
@@ -148,6 +147,18 @@ int solve_and_report(const Program& program, const Options& options) {
 }
 
 }  // namespace
+
+Result planned(const Options& options, std::string problem, std::uint64_t published) {
+  Result result;
+  result.problem = std::move(problem);
+  result.iterations = options.iterations > 0 ? options.iterations : published;
+  result.published_iterations = published;
+  return result;
+}
+
+std::string points_text(Index nx, Index ny, Index nz) {
+  return std::to_string(nx) + " x " + std::to_string(ny) + " x " + std::to_string(nz) + " points";
+}
 
 int run_program(int argc, char** argv, const Program& program) {
   ranks::start(argc, argv);

@@ -34,6 +34,12 @@ struct Result {
   LoopFigures loop;
 };
 
+// What is known before the first of the iterations, of which the class has `published`.
+Result planned(const Options& options, std::string problem, std::uint64_t published);
+
+// Of a problem on a box of points.
+std::string points_text(Index nx, Index ny, Index nz);
+
 // An option of one program, of a few words.
 struct Choice {
   std::string flag;

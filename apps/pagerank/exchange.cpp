@@ -4,6 +4,7 @@
 #include <mpi.h>
 
 #include <climits>
+#include <numeric>
 
 #include "job/collective.hpp"
 
@@ -19,33 +20,27 @@ std::vector<std::uint64_t> exchange_words(const std::vector<std::uint64_t>& word
 
 std::vector<std::uint32_t> exchange_lists(const std::vector<std::vector<std::uint32_t>>& lists,
                                           std::vector<int>& counts) {
-  const std::size_t ranks = lists.size();
   std::uint64_t total = 0;
   for (const auto& list : lists) total += list.size();
   if (job::max_over_ranks(total) > INT_MAX) {
     throw job::SharedError("a rank needs more than 2^31 nodes of others; use more ranks");
   }
-  std::vector<int> sizes(ranks), starts(ranks), places(ranks);
+  std::vector<int> sizes;
   std::vector<std::uint32_t> sent;
   sent.reserve(total);
-  for (std::size_t rank = 0; rank < ranks; ++rank) {
-    sizes[rank] = static_cast<int>(lists[rank].size());
-    starts[rank] = static_cast<int>(sent.size());
-    sent.insert(sent.end(), lists[rank].begin(), lists[rank].end());
+  for (const auto& list : lists) {
+    sizes.push_back(static_cast<int>(list.size()));
+    sent.insert(sent.end(), list.begin(), list.end());
   }
-  counts.assign(ranks, 0);
+  counts.assign(lists.size(), 0);
   MPI_Alltoall(sizes.data(), 1, MPI_INT, counts.data(), 1, MPI_INT, MPI_COMM_WORLD);
-  std::uint64_t received = 0;
-  for (std::size_t rank = 0; rank < ranks; ++rank) {
-    places[rank] = static_cast<int>(received);
-    received += static_cast<std::uint64_t>(counts[rank]);
-  }
+  const auto received = std::accumulate(counts.begin(), counts.end(), std::uint64_t{0});
   if (job::max_over_ranks(received) > INT_MAX) {
     throw job::SharedError("a rank has more than 2^31 nodes that others need; use more ranks");
   }
   std::vector<std::uint32_t> all(received);
-  MPI_Alltoallv(sent.data(), sizes.data(), starts.data(), MPI_UINT32_T, all.data(), counts.data(),
-                places.data(), MPI_UINT32_T, MPI_COMM_WORLD);
+  MPI_Alltoallv(sent.data(), sizes.data(), job::starts_of(sizes).data(), MPI_UINT32_T, all.data(),
+                counts.data(), job::starts_of(counts).data(), MPI_UINT32_T, MPI_COMM_WORLD);
   return all;
 }
 

@@ -12,22 +12,17 @@ constexpr std::size_t round_arcs = 1 << 20;  // that a rank sends at once
 // One round of send_to_owners(): arcs [begin, end).
 class Round {
  public:
-  explicit Round(std::size_t ranks)
-      : counts_(ranks), starts_(ranks), came_(ranks), places_(ranks) {}
+  explicit Round(std::size_t ranks) : counts_(ranks), came_(ranks) {}
 
   void run(const Arc* begin, const Arc* end, const Partition& partition, std::vector<Arc>& all) {
     sort_by_owner(begin, end, partition);
     MPI_Alltoall(counts_.data(), 1, MPI_INT, came_.data(), 1, MPI_INT, MPI_COMM_WORLD);
-    int total = 0;
-    for (std::size_t rank = 0; rank < came_.size(); ++rank) {
-      places_[rank] = total;
-      total += came_[rank];
-    }
+    const std::vector<int> places = job::starts_of(came_);
     const std::size_t before = all.size();
-    all.resize(before + static_cast<std::size_t>(total));
+    all.resize(before + static_cast<std::size_t>(places.back() + came_.back()));
     static_assert(sizeof(Arc) == sizeof(std::uint64_t), "an arc is sent as one word");
     MPI_Alltoallv(sorted_.data(), counts_.data(), starts_.data(), MPI_UINT64_T, all.data() + before,
-                  came_.data(), places_.data(), MPI_UINT64_T, MPI_COMM_WORLD);
+                  came_.data(), places.data(), MPI_UINT64_T, MPI_COMM_WORLD);
   }
 
  private:
@@ -38,11 +33,7 @@ class Round {
       owners_.push_back(static_cast<int>(partition.owner_of(arc->target)));
       ++counts_[static_cast<std::size_t>(owners_.back())];
     }
-    int start = 0;
-    for (std::size_t rank = 0; rank < counts_.size(); ++rank) {
-      starts_[rank] = start;
-      start += counts_[rank];
-    }
+    starts_ = job::starts_of(counts_);
     sorted_.resize(owners_.size());
     std::vector<int> next = starts_;
     for (std::size_t i = 0; i < owners_.size(); ++i) {
@@ -50,7 +41,7 @@ class Round {
     }
   }
 
-  std::vector<int> counts_, starts_, came_, places_;
+  std::vector<int> counts_, starts_, came_;
   std::vector<int> owners_;
   std::vector<Arc> sorted_;
 };

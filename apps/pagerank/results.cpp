@@ -45,15 +45,11 @@ std::vector<RankedNode> top_nodes(const Graph& graph, const std::vector<double>&
   for (std::size_t i = 0; i < ranks.size(); ++i) local.push_back({ranks[i], graph.first + i});
   keep_first(local, count);
   const int mine = static_cast<int>(local.size() * sizeof(RankedNode));
-  const int all_ranks = job::rank_count();
-  std::vector<int> bytes(static_cast<std::size_t>(all_ranks)), places(bytes);
+  std::vector<int> bytes(static_cast<std::size_t>(job::rank_count()));
   MPI_Gather(&mine, 1, MPI_INT, bytes.data(), 1, MPI_INT, 0, MPI_COMM_WORLD);
-  int total = 0;
-  for (std::size_t rank = 0; rank < bytes.size(); ++rank) {
-    places[rank] = total;
-    total += bytes[rank];
-  }
-  std::vector<RankedNode> all(static_cast<std::size_t>(total) / sizeof(RankedNode));
+  const std::vector<int> places = job::starts_of(bytes);
+  const auto total = static_cast<std::size_t>(places.back() + bytes.back());
+  std::vector<RankedNode> all(total / sizeof(RankedNode));
   MPI_Gatherv(local.data(), mine, MPI_BYTE, all.data(), bytes.data(), places.data(), MPI_BYTE, 0,
               MPI_COMM_WORLD);
   keep_first(all, count);

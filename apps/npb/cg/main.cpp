@@ -94,12 +94,8 @@ Estimate iterate(const Matrix& matrix, Vectors& vectors, double shift) {
 
 Result solve(const Options& options, Scratch scratch) {
   const ProblemClass& problem = class_of(options.problem_class);
-  const auto published_iterations = static_cast<std::uint64_t>(problem.iterations);
-  Result result{.problem = "n = " + std::to_string(problem.n),
-                .checks = {},
-                .iterations = options.iterations > 0 ? options.iterations : published_iterations,
-                .published_iterations = published_iterations,
-                .loop = {}};
+  Result result = planned(options, "n = " + std::to_string(problem.n),
+                          static_cast<std::uint64_t>(problem.iterations));
   const job::Stopwatch setup_watch;
   const Matrix matrix = make_matrix(problem, scratch);
   Vectors vectors(matrix);

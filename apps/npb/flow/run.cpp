@@ -21,14 +21,4 @@ std::vector<Check> norm_checks(Flow& flow, const ProblemClass& problem) {
   return checks;
 }
 
-Result planned_result(const Options& options, const ProblemClass& problem) {
-  const auto published_iterations = static_cast<std::uint64_t>(problem.iterations);
-  const std::string n = std::to_string(problem.n);
-  return {.problem = n + " x " + n + " x " + n + " points",
-          .checks = {},
-          .iterations = options.iterations > 0 ? options.iterations : published_iterations,
-          .published_iterations = published_iterations,
-          .loop = {}};
-}
-
 }  // namespace npb::flow

@@ -18,14 +18,12 @@ namespace npb::flow {
 // Collective. The ten norms against the published ones. rhs becomes the residual of u.
 std::vector<Check> norm_checks(Flow& flow, const ProblemClass& problem);
 
-// What is known before the first iteration.
-Result planned_result(const Options& options, const ProblemClass& problem);
-
 // Collective. Makes a solver and runs all iterations. add_checks(solver, checks) adds what a
 // program is verified by beside the norms.
 template <typename Solver, typename AddChecks>
 Result run(const Options& options, const ProblemClass& problem, AddChecks add_checks) {
-  Result result = planned_result(options, problem);
+  Result result = planned(options, points_text(problem.n, problem.n, problem.n),
+                          static_cast<std::uint64_t>(problem.iterations));
   const job::Stopwatch setup_watch;
   Solver solver(problem);
   result.setup_s = setup_watch.seconds();

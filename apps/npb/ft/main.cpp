@@ -30,13 +30,8 @@ std::vector<Check> checks_of(const Progress& progress, const ProblemClass& probl
 
 Result solve(const Options& options) {
   const ProblemClass& problem = class_of(options.problem_class);
-  const std::uint64_t published_iterations = problem.checksums.size();
-  Result result{.problem = std::to_string(problem.nx) + " x " + std::to_string(problem.ny) + " x " +
-                           std::to_string(problem.nz) + " points",
-                .checks = {},
-                .iterations = options.iterations > 0 ? options.iterations : published_iterations,
-                .published_iterations = published_iterations,
-                .loop = {}};
+  Result result =
+      planned(options, points_text(problem.nx, problem.ny, problem.nz), problem.checksums.size());
   const job::Stopwatch setup_watch;
   Solver solver(problem);
   result.setup_s = setup_watch.seconds();

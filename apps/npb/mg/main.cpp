@@ -74,16 +74,11 @@ double norm(const Grid& grid, const double* r) {
 
 Result solve(const Options& options) {
   const ProblemClass& problem = class_of(options.problem_class);
-  const auto published_iterations = static_cast<std::uint64_t>(problem.iterations);
   const job::Stopwatch setup_watch;
   const Hierarchy levels = make_hierarchy(problem.levels);
   const Grid& finest = levels.grid[static_cast<std::size_t>(levels.finest)];
-  const std::string n = std::to_string(finest.n);
-  Result result{.problem = n + " x " + n + " x " + n + " points",
-                .checks = {},
-                .iterations = options.iterations > 0 ? options.iterations : published_iterations,
-                .published_iterations = published_iterations,
-                .loop = {}};
+  Result result = planned(options, points_text(finest.n, finest.n, finest.n),
+                          static_cast<std::uint64_t>(problem.iterations));
   Array<double> u_array(levels.size, Use::object);
   Array<double> r_array(levels.size), v_array(finest.size());
   double* u = u_array.get();
