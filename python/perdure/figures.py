@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from perdure.screen import drawn
 
@@ -17,9 +18,15 @@ BLUE, ORANGE, GREEN, PINK = "#0072B2", "#E69F00", "#009E73", "#CC79A7"
 RED, SKY, YELLOW = "#D55E00", "#56B4E9", "#F0E442"
 COLOURS = (BLUE, ORANGE, GREEN, PINK, RED, SKY, "#000000")  # of lines without a colour of their own
 GREY, SILVER = "#555555", "#999999"
+_TITLE_COLUMNS = 10.7  # an inch
 
 
-def finish(axis: Axes, x_label: str | None = None, y_label: str | None = None) -> None:
+def finish(
+    axis: Axes,
+    x_label: str | None = None,
+    y_label: str | None = None,
+    values: Literal["x", "y"] = "y",
+) -> None:
     """Labels, small numbers, no frame above and to the right, and thin lines to read values by."""
     if x_label is not None:
         axis.set_xlabel(x_label, fontsize=9)
@@ -28,7 +35,7 @@ def finish(axis: Axes, x_label: str | None = None, y_label: str | None = None) -
     axis.tick_params(labelsize=8)
     for side in ("top", "right"):
         axis.spines[side].set_visible(False)
-    axis.grid(axis="y", color="#dddddd", linewidth=0.6)
+    axis.grid(axis=values, color="#dddddd", linewidth=0.6)
     axis.set_axisbelow(True)
 
 
@@ -45,7 +52,8 @@ def figure_of(width: float, height: float, title: str, note: str = "") -> Figure
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), layout="constrained")
-    figure.suptitle(drawn(title), x=0.01, ha="left", fontsize=11, fontweight="bold")
+    lines = textwrap.fill(drawn(title), int(_TITLE_COLUMNS * width))
+    figure.suptitle(lines, x=0.01, ha="left", fontsize=11, fontweight="bold")
     if note:
         figure.supxlabel(note, x=0.01, ha="left", fontsize=8, color=GREY)
     return figure

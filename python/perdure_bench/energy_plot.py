@@ -11,7 +11,6 @@ from perdure_bench.facts import Fact
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.patches import Patch
 
 _STRATEGIES = (("performance", ORANGE), ("profile lookup", BLUE))
 _DEVICES = ("SSD", "ioDrive")
@@ -24,6 +23,8 @@ _NOTE = (
 
 def draw(facts: list[Fact], title: str, file: Path) -> None:
     """Writes the figure; raises ValueError if there is nothing to draw."""
+    from matplotlib.patches import Patch
+
     epe = [fact for fact in facts if fact.metric == "epe_W"]
     energy = [fact for fact in facts if fact.metric == "J_per_MB"]
     if not epe or not energy:
@@ -46,15 +47,9 @@ def draw(facts: list[Fact], title: str, file: Path) -> None:
     finish(axes[1], "", "J/MB")
     axes[1].margins(y=0.18)
     axes[0].set_ylim(450, 1.03 * max(fact.value for fact in epe))
-    handles = [_patch(colour, name) for name, colour in _STRATEGIES]
+    handles = [Patch(facecolor=colour, label=name) for name, colour in _STRATEGIES]
     axes[1].legend(handles=handles, fontsize=8, frameon=False, loc="upper right")
     figure.savefig(file, dpi=130)
-
-
-def _patch(colour: str, name: str) -> Patch:
-    from matplotlib.patches import Patch
-
-    return Patch(facecolor=colour, label=name)
 
 
 def bar_case(figure: str, strategy: str, op: str | None = None) -> str:

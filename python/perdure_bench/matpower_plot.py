@@ -7,9 +7,9 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perdure.figures import BLUE, GREEN, GREY, RED, figure_of, finish
+from perdure.figures import BLUE, GREEN, GREY, RED, figure_of
 from perdure_bench.facts import Fact
-from perdure_bench.plot import draw_swept
+from perdure_bench.plot import draw_swept, finish_panel
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,18 +47,10 @@ def _times(axis: Axes, facts: list[Fact], pattern: str, swept: str) -> None:
     axis.set_ylim(bottom=0)
 
 
-def _finish(axis: Axes, title: str, label: str, unit: str) -> None:
-    axis.set_title(title, fontsize=9)
-    axis.set_xlabel(label, fontsize=9)
-    if axis.get_legend_handles_labels()[0]:
-        axis.legend(fontsize=7, frameon=False)
-    finish(axis, y_label=unit)
-
-
 def _draw_powers(row: Sequence[Axes], facts: list[Fact]) -> None:
     for axis, mode, number in zip(row, ("off", "on"), (3, 6), strict=False):
         _times(axis, facts, rf"p\d+-doc-{mode}", "power")
-        _finish(axis, f"Figure {number}: delete on close {mode}", "power", _SECONDS)
+        finish_panel(axis, f"Figure {number}: delete on close {mode}", "power", _SECONDS)
     axis = row[2]
     for mode, colour in (("off", CACHED), ("on", ASYNC)):
         ratios = _chosen(facts, rf"p\d+-doc-{mode}", "time_ratio")
@@ -68,7 +60,7 @@ def _draw_powers(row: Sequence[Axes], facts: list[Fact]) -> None:
                 ends = [fact.more["power"] - 0.4, fact.more["power"] + 0.4]
                 axis.plot(ends, [fact.target] * 2, color="black", linestyle=(0, (2, 1)))
     _show_one(axis)
-    _finish(axis, "ratios by power", "power", "cached over stock")
+    finish_panel(axis, "ratios by power", "power", "cached over stock")
 
 
 def _draw_nodes(row: Sequence[Axes], facts: list[Fact]) -> None:
@@ -76,7 +68,7 @@ def _draw_nodes(row: Sequence[Axes], facts: list[Fact]) -> None:
     for axis, (power, mode, number) in zip(row, cases, strict=True):
         _times(axis, facts, rf"p{power}-n\d+-doc-{mode}", "nodes")
         title = f"Figure {number}: power {power}, delete on close {mode}"
-        _finish(axis, title, "nodes of the graph", _SECONDS)
+        finish_panel(axis, title, "nodes of the graph", _SECONDS)
 
 
 def _draw_rest(row: Sequence[Axes], facts: list[Fact]) -> None:
@@ -86,7 +78,7 @@ def _draw_rest(row: Sequence[Axes], facts: list[Fact]) -> None:
     asked = _chosen(facts, r"p\d+-async", "async_s")
     draw_swept(acknowledged, asked, "power", "acknowledged at once", ASYNC)
     acknowledged.set_ylim(bottom=0)
-    _finish(acknowledged, "Figure 2: acknowledgement of writes", "power", _SECONDS)
+    finish_panel(acknowledged, "Figure 2: acknowledgement of writes", "power", _SECONDS)
     for metric, label, colour in _TIMES:
         for suffix, style, kind in (("doc-off", "-", ""), ("modelled", ":", ", modelled")):
             points = _chosen(facts, rf"p2-ranks\d+-{suffix}", metric)
@@ -94,14 +86,14 @@ def _draw_rest(row: Sequence[Axes], facts: list[Fact]) -> None:
     ranks.set_yscale("log")
     ranks.tick_params(axis="y", which="minor", labelsize=8)
     _rank_axis(ranks)
-    _finish(ranks, "Figure 8: power 2 by ranks; modelled: a core for each", "ranks", _SECONDS)
+    finish_panel(ranks, "Figure 8: power 2 by ranks; modelled: a core for each", "ranks", _SECONDS)
     for power, colour in ((2, CACHED), (8, ASYNC)):
         for suffix, style, kind in (("doc-off", "-", ""), ("modelled", ":", ", modelled")):
             points = _chosen(facts, rf"p{power}-ranks\d+-{suffix}", "time_ratio")
             draw_swept(ratios, points, "ranks", f"power {power}{kind}", colour, style)
     _rank_axis(ratios)
     _show_one(ratios)
-    _finish(ratios, "ratios by ranks", "ranks", "cached over stock")
+    finish_panel(ratios, "ratios by ranks", "ranks", "cached over stock")
 
 
 def _rank_axis(axis: Axes) -> None:

@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perdure.figures import draw_lines, figure_of, finish
+from perdure.figures import draw_lines, figure_of
 from perdure.sim.plot import fit_scale
 from perdure_bench.facts import Fact
+from perdure_bench.plot import finish_panel
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -51,20 +52,13 @@ def _with(facts: list[Fact], metric: str, cases: Iterable[str]) -> list[str]:
     return [case for case in cases if case in found]
 
 
-def _finish(axis: Axes, title: str, x_label: str, y_label: str) -> None:
-    axis.set_title(title, fontsize=9)
-    finish(axis, x_label, y_label)
-    if axis.get_legend_handles_labels()[0]:
-        axis.legend(fontsize=7, frameon=False)
-
-
 def _draw_policies(axis: Axes, program: str, facts: list[Fact]) -> None:
     rows = {policy: [(f.more["dram_bytes"] / _MIB, f.value) for f in facts
                      if f.metric == "policy_time_s" and f.case == f"{program}-{policy}"]
             for policy in ("lru", "mram_fixed", "low_power")}  # fmt: skip
     draw_lines(axis, rows)
     fit_scale(axis, [value for row in rows.values() for _, value in row])
-    _finish(axis, f"{program}: policies beside MRAM", "DRAM, MiB", "time, s")
+    finish_panel(axis, f"{program}: policies beside MRAM", "DRAM, MiB", "time, s")
 
 
 def _draw_locality(axis: Axes, facts: list[Fact]) -> None:
@@ -72,7 +66,7 @@ def _draw_locality(axis: Axes, facts: list[Fact]) -> None:
               if fact.metric == "hot_share" and fact.case in _PROGRAMS}  # fmt: skip
     draw_lines(axis, {program: [(100 * x, 100 * y) for x, y in curves[program]]
                       for program in _PROGRAMS if program in curves})  # fmt: skip
-    _finish(axis, "concentration of accesses", "hottest pages, %", "accesses, %")
+    finish_panel(axis, "concentration of accesses", "hottest pages, %", "accesses, %")
 
 
 def _draw_sweep(
@@ -86,4 +80,4 @@ def _draw_sweep(
             rows.setdefault(name, []).append((fact.more["total_bytes"] / _MIB, value(fact)))
     draw_lines(axis, rows)
     fit_scale(axis, [each for row in rows.values() for _, each in row], times=7)
-    _finish(axis, program, "DRAM and MRAM, MiB", label)
+    finish_panel(axis, program, "DRAM and MRAM, MiB", label)

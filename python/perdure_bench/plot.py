@@ -3,18 +3,16 @@
 
 from __future__ import annotations
 
-import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perdure.figures import BLUE, GREY, ORANGE, figure_of
+from perdure.figures import BLUE, GREY, ORANGE, figure_of, finish
 from perdure_bench.facts import Fact, number_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _LEGEND = "bars: medians; grey: quartiles; dashed: target; orange: target missed"
-_TITLE_COLUMNS = 75
 _PANEL_WIDTH, _BAR_HEIGHT, _PANEL_MARGIN = 7.0, 0.32, 1.0  # inches
 
 
@@ -36,7 +34,6 @@ def draw(facts: list[Fact], title: str, file: Path) -> None:
         raise ValueError("there are no facts to draw")
     heights = [_PANEL_MARGIN + _BAR_HEIGHT * len(group) for group in panels.values()]
     figure = figure_of(_PANEL_WIDTH, sum(heights) + 0.8, title, _LEGEND)
-    figure.suptitle(textwrap.fill(title, _TITLE_COLUMNS), x=0.01, ha="left")
     axes = figure.subplots(len(panels), 1, squeeze=False, height_ratios=heights)[:, 0]
     for axis, ((metric, unit), group) in zip(axes, panels.items()):
         _draw_panel(axis, metric, unit, group)
@@ -57,6 +54,14 @@ def draw_swept(
     axis.fill_between(places, low, high, color=colour, alpha=0.1)
 
 
+def finish_panel(axis: Axes, title: str, x_label: str, y_label: str) -> None:
+    """As finish(), with a title, and a legend if its lines have names."""
+    axis.set_title(title, fontsize=9)
+    finish(axis, x_label, y_label)
+    if axis.get_legend_handles_labels()[0]:
+        axis.legend(fontsize=7, frameon=False)
+
+
 def _draw_panel(axis: Axes, metric: str, unit: str, facts: list[Fact]) -> None:
     places = range(len(facts))
     colours = [ORANGE if fact.holds is False else BLUE for fact in facts]
@@ -72,12 +77,7 @@ def _draw_panel(axis: Axes, metric: str, unit: str, facts: list[Fact]) -> None:
         if isinstance(fact.target, (int, float)):
             ends = [place - 0.42, place + 0.42]
             axis.plot([fact.target] * 2, ends, color="black", linewidth=1.5, linestyle=(0, (2, 1)))
-    axis.set_yticks(places, [fact.case for fact in facts], fontsize=8)
+    axis.set_yticks(places, [fact.case for fact in facts])
     axis.invert_yaxis()
-    axis.set_xlabel(f"{metric} ({unit})" if unit else metric, fontsize=9)
     axis.margins(x=0.18)
-    axis.tick_params(axis="x", labelsize=8)
-    for side in ("top", "right"):
-        axis.spines[side].set_visible(False)
-    axis.grid(axis="x", color="#dddddd", linewidth=0.6)
-    axis.set_axisbelow(True)
+    finish(axis, f"{metric} ({unit})" if unit else metric, values="x")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from perdure.figures import figure_of, finish
 from perdure_bench.facts import Fact
 from perdure_bench.hpccg_plot import COLOURS, OVER_NONE, draw_bars, draw_sweep
-from perdure_bench.plot import draw_swept
+from perdure_bench.plot import draw_swept, finish_panel
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -64,10 +64,9 @@ def _draw_fences(row: Sequence[Axes], facts: list[Fact]) -> None:
         axis.set_yscale("log")
         ticks = sorted({f.more["ranks"] for f in chosen})
         axis.set_xticks(ticks, [str(tick) for tick in ticks])
-        axis.set_xlabel("ranks, on 2 cores" if max(ticks) > 2 else "ranks", fontsize=9)
-        axis.set_title(f"a fence that commits {_size_text(size)} a rank", fontsize=9)
-        axis.legend(fontsize=7, frameon=False)
-        finish(axis, y_label="microseconds")
+        ranks = "ranks, on 2 cores" if max(ticks) > 2 else "ranks"
+        title = f"a fence that commits {_size_text(size)} a rank"
+        finish_panel(axis, title, ranks, "microseconds")
 
 
 def _size_text(size: int) -> str:

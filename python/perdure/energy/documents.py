@@ -15,14 +15,19 @@ from perdure.energy.quantities import Wrong, is_number
 from perdure.files import read_text, write_text
 
 
-def read_document(file: Path, what: str) -> dict[str, Any]:
-    """A JSON object from a file. Raises Wrong if it can't be read, is cut short or is no object."""
+def read_words(file: Path, what: str, encoding: str = "utf-8") -> str:
+    """A file's text. Raises Wrong if it can't be read, or is not text."""
     try:
-        text = read_text(file)
+        return read_text(file, encoding)
     except OSError as failure:
         raise Wrong(f"{file}: {failure.strerror or failure}") from None
     except UnicodeDecodeError:
         raise Wrong(f"{file}: no {what}: it is not text") from None
+
+
+def read_document(file: Path, what: str) -> dict[str, Any]:
+    """A JSON object from a file. Raises Wrong if it can't be read, is cut short or is no object."""
+    text = read_words(file, what)
     if not text.strip():
         raise Wrong(f"{file}: the {what} is empty")
     try:

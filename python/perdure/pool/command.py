@@ -55,6 +55,7 @@ AnyOwner = Annotated[
     bool,
     typer.Option("--any-owner", help="Also if another user owns it, or others may write to it."),
 ]
+ReadData = Annotated[bool, typer.Option(help="Read all data and compare it with its checksums.")]
 
 
 @app.command("ls")
@@ -152,9 +153,7 @@ def show_versions(pool: PoolPath, as_json: AsJson = False) -> None:
 @app.command("check")
 def check_pool(
     pool: PoolPath,
-    data: Annotated[
-        bool, typer.Option(help="Read all data and compare it with its checksums.")
-    ] = True,
+    data: ReadData = True,
     as_json: AsJson = False,
 ) -> None:
     """Check that a pool is whole. Ends with 1 if it is damaged, with 2 if there is none.
@@ -260,9 +259,7 @@ def verify_levels(
         list[Path] | None,
         typer.Option("--drain", metavar="LEVEL", help="Where versions are drained; repeatable."),
     ] = None,
-    data: Annotated[
-        bool, typer.Option(help="Read all data and compare it with its checksums.")
-    ] = True,
+    data: ReadData = True,
     any_owner: AnyOwner = False,
     as_json: AsJson = False,
 ) -> None:

@@ -25,10 +25,10 @@ from pathlib import Path
 
 import numpy as np
 
+from perdure.energy.documents import read_words
 from perdure.energy.laws import laws
 from perdure.energy.laws.law import Law
 from perdure.energy.quantities import Wrong, duration_text, parse_time
-from perdure.files import read_text
 
 FEW = 20
 LIKELY = 0.05  # failures are called exponential unless chance explains them with less than that
@@ -102,23 +102,15 @@ def _length(text: str, where: str) -> float:
     return seconds
 
 
-def _lines(file: Path) -> list[str]:
-    try:
-        return read_text(file, "utf-8-sig").splitlines()
-    except OSError as failure:
-        raise Wrong(f"{file}: {failure.strerror or failure}") from None
-    except UnicodeDecodeError:
-        raise Wrong(f"{file}: no list of failures: it is not text") from None
-
-
 def read_failures(file: Path, merge_s: float = 0.0) -> Failures:
     """The failures in a CSV file; events at most `merge_s` after one before count as that one.
 
     Raises Wrong with file, line and remedy.
     """
+    text = read_words(file, "list of failures", "utf-8-sig")
     limits: dict[str, str] = {}
     rows: list[tuple[int, str]] = []
-    for number, line in enumerate(_lines(file), 1):
+    for number, line in enumerate(text.splitlines(), 1):
         if line.lstrip().startswith("#"):
             name, colon, value = line.lstrip("# \t").partition(":")
             if colon and name.strip().lower() in ("begin", "end"):
