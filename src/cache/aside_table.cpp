@@ -75,9 +75,9 @@ Status AsideTable::map(bool anew) {
   if (anew) PERDURE_TRY(begin_anew());
   struct stat status{};
   if (::fstat(file_.fd(), &status) != 0) return errno_status("fstat " + path_, errno);
-  const Status foreign(Code::damaged, path_,
-                       " is not the table of files that this Perdure makes, and processes use it; "
-                       "end them, or choose another perdure_cache_directory");
+  Status foreign(Code::damaged, path_,
+                 " is not the table of files that this Perdure makes, and processes use it; "
+                 "end them, or choose another perdure_cache_directory");
   if (status.st_size != static_cast<off_t>(aside_file_bytes)) return foreign;
   void* const base = ::mmap(nullptr, aside_file_bytes, PROT_READ | PROT_WRITE,
                             MAP_SHARED | MAP_NORESERVE, file_.fd(), 0);

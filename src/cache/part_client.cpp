@@ -53,7 +53,7 @@ PartClient::~PartClient() {
 
 Status PartClient::greet(const ServiceToken& token) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  const Status greeted = exchange_proofs(token);
+  Status greeted = exchange_proofs(token);
   if (greeted.ok() || greeted.code() == Code::foreign || greeted.code() == Code::unsupported) {
     return greeted;
   }
@@ -62,10 +62,10 @@ Status PartClient::greet(const ServiceToken& token) {
 
 Status PartClient::exchange_proofs(const ServiceToken& token) {
   const std::uint64_t deadline_ns = monotonic_ns() + greeting_wait_ns;
-  const Status stranger(Code::foreign, name_,
-                        " should keep a part of a cached file, but is no process of this job: "
-                        "nothing was sent to it; see who listens there (ss -ltnp), and recover "
-                        "what the node keeps with `perdure cache recover` there");
+  Status stranger(Code::foreign, name_,
+                  " should keep a part of a cached file, but is no process of this job: "
+                  "nothing was sent to it; see who listens there (ss -ltnp), and recover "
+                  "what the node keeps with `perdure cache recover` there");
   ChallengeFormat challenge;
   PERDURE_TRY(receive_by(socket_, &challenge, sizeof challenge, deadline_ns));
   if (challenge.magic != greeting_magic) return stranger;

@@ -282,7 +282,8 @@ Result<std::vector<FoundPart>> list_parts(const std::string& directory) {
   for (const std::string& name : names) {
     if (!name.ends_with(part_suffix)) continue;
     FoundPart part;
-    part.file = directory + "/" + name;
+    part.file = directory + "/";
+    part.file += name;
     auto handle = open_part_lock(part.file);
     if (handle.ok()) {
       auto alone = try_lock_part(handle.value(), PartLock::alone, part.file);

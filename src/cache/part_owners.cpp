@@ -73,8 +73,9 @@ bool is_process_dying(const OwnerFormat& owner) {
   const auto stat = read_process_stat(directory);
   if (!stat || stat->start_ticks != owner.start) return true;
   bool dying = true;
-  for (const std::string& task : kernel_names(directory + "/task")) {
-    dying = dying && is_thread_dying(directory + "/task/" + task);
+  const std::string tasks = directory + "/task/";
+  for (const std::string& task : kernel_names(tasks)) {
+    dying = dying && is_thread_dying(tasks + task);
   }
   return dying;
 }

@@ -200,6 +200,7 @@ Result<std::vector<std::vector<std::byte>>> gather_everywhere(Group& group,
   lengths[group.rank()] = own.size();
   PERDURE_TRY(group.all_max(lengths));
   std::vector<std::vector<std::byte>> all;
+  all.reserve(lengths.size());
   for (const std::uint64_t length : lengths) all.emplace_back(length);
   all[group.rank()].assign(own.begin(), own.end());
   if (group.rank() != 0) PERDURE_TRY(group.send(0, own));

@@ -70,7 +70,7 @@ Writer::Writer(std::unique_ptr<ByteSink> sink, const Header& header)
       frames_(*sink_),
       header_(header),
       reducer_(std::max(header.floor_pages, 1U), ready_) {
-  ready_.reserve(frame_records_max * 2);
+  ready_.reserve(std::size_t{frame_records_max} * 2);
 }
 
 Result<std::unique_ptr<Writer>> Writer::create(const std::string& path, const Header& header) {
