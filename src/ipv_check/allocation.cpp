@@ -103,15 +103,15 @@ void* moved(void* old, std::size_t bytes) {
 
 extern "C" {
 
-PERDURE_IPV_CHECK_EXPORT void* malloc(size_t bytes) noexcept {
+PERDURE_API void* malloc(size_t bytes) noexcept {
   return noted(__libc_malloc(bytes), bytes);
 }
 
-PERDURE_IPV_CHECK_EXPORT void* calloc(size_t count, size_t bytes) noexcept {
+PERDURE_API void* calloc(size_t count, size_t bytes) noexcept {
   return noted(__libc_calloc(count, bytes), count * bytes);
 }
 
-PERDURE_IPV_CHECK_EXPORT void* realloc(void* old, size_t bytes) noexcept {
+PERDURE_API void* realloc(void* old, size_t bytes) noexcept {
   if (old == nullptr) return malloc(bytes);
   if (bytes == 0 || (!is_tracked(bytes) && !is_tracked(::malloc_usable_size(old)))) {
     if (bytes == 0) forget(old);
@@ -120,21 +120,20 @@ PERDURE_IPV_CHECK_EXPORT void* realloc(void* old, size_t bytes) noexcept {
   return moved(old, bytes);
 }
 
-PERDURE_IPV_CHECK_EXPORT void free(void* memory) noexcept {
+PERDURE_API void free(void* memory) noexcept {
   forget(memory);
   __libc_free(memory);
 }
 
-PERDURE_IPV_CHECK_EXPORT void* memalign(size_t alignment, size_t bytes) noexcept {
+PERDURE_API void* memalign(size_t alignment, size_t bytes) noexcept {
   return noted(__libc_memalign(alignment, bytes), bytes);
 }
 
-PERDURE_IPV_CHECK_EXPORT void* aligned_alloc(size_t alignment, size_t bytes) noexcept {
+PERDURE_API void* aligned_alloc(size_t alignment, size_t bytes) noexcept {
   return noted(__libc_memalign(alignment, bytes), bytes);
 }
 
-PERDURE_IPV_CHECK_EXPORT int posix_memalign(void** memory, size_t alignment,
-                                            size_t bytes) noexcept {
+PERDURE_API int posix_memalign(void** memory, size_t alignment, size_t bytes) noexcept {
   if (alignment < sizeof(void*) || (alignment & (alignment - 1)) != 0) return EINVAL;
   void* made = __libc_memalign(alignment, bytes);
   if (made == nullptr) return ENOMEM;

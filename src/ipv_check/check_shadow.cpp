@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 
 #include "base/assert.hpp"
 
@@ -11,6 +12,26 @@ namespace {
 
 // What the other copy holds before the program has stored to it: as doubles, no number.
 constexpr int never_stored = 0xff;
+
+// In the order of Rule.
+constexpr struct {
+  const char* name;
+  const char* text;
+} rules[] = {
+    {"stale_read", "the load finds a stale value"},
+    {"wrong_version_read", "the load goes to the old copy, after the store to the new one"},
+    {"row_not_stored", "a row ends that was not wholly stored to"},
+    {"read_outside_row", "within a nest, a load from no row that is begun"},
+    {"store_outside_row", "within a nest, a store to no row that is begun"},
+    {"store_to_committed", "the store goes to the committed copy"},
+    {"row_not_begun", "a row ends that was not begun"},
+    {"row_not_ended", "a nest ends within a row"},
+    {"nest_not_ended", "a persistence point within a nest: nest_end is missing"},
+    {"row_sticks_out", "a row sticks out of the object"},
+    {"store_after_flush", "a store to what perdure_flush_async() was given before"},
+    {"stale_commit", "the new version holds stale values"},
+};
+static_assert(std::size(rules) == static_cast<std::size_t>(Rule::stale_commit) + 1);
 
 // Collects bytes that break one rule.
 class Finding {
@@ -42,11 +63,11 @@ class Finding {
 }  // namespace
 
 const char* rule_name(Rule rule) {
-  constexpr const char* names[] = {"stale_read",       "wrong_version_read", "row_not_stored",
-                                   "read_outside_row", "store_outside_row",  "store_to_committed",
-                                   "row_not_begun",    "row_not_ended",      "nest_not_ended",
-                                   "row_sticks_out",   "store_after_flush",  "stale_commit"};
-  return names[static_cast<std::size_t>(rule)];
+  return rules[static_cast<std::size_t>(rule)].name;
+}
+
+const char* rule_text(Rule rule) {
+  return rules[static_cast<std::size_t>(rule)].text;
 }
 
 CheckShadow::CheckShadow(std::string name, std::byte* begin, std::size_t bytes)
@@ -126,18 +147,16 @@ void CheckShadow::load(bool from_old, std::size_t offset, std::size_t bytes, Bre
   });
   finding.tell(found);
   if (finding.breach().bytes != 0 || !in_nest_ || in_open_row(offset, offset + bytes)) return;
-  found.push_back({.rule = Rule::read_outside_row, .offset = offset, .bytes = bytes, .row = {}});
+  found.push_back({.rule = Rule::read_outside_row, .offset = offset, .bytes = bytes});
 }
 
 void CheckShadow::store(bool to_old, std::size_t offset, std::size_t bytes, SiteNumber site,
                         std::uint32_t iteration, Breaches& found) {
   if (to_old) {
-    found.push_back(
-        {.rule = Rule::store_to_committed, .offset = offset, .bytes = bytes, .row = {}});
+    found.push_back({.rule = Rule::store_to_committed, .offset = offset, .bytes = bytes});
   } else if (!in_open_row(offset, offset + bytes)) {
     if (in_nest_) {
-      found.push_back(
-          {.rule = Rule::store_outside_row, .offset = offset, .bytes = bytes, .row = {}});
+      found.push_back({.rule = Rule::store_outside_row, .offset = offset, .bytes = bytes});
     }
     if (!swapped_ || !is_covered(offset, offset + bytes)) {
       ++counts_.unannounced;
@@ -196,8 +215,7 @@ void CheckShadow::row_end(const RowBox& box, Breaches& found) {
   const auto row = std::find_if(rows_.rbegin(), rows_.rend(),
                                 [&](const OpenRow& open) { return open.box == box; });
   if (row == rows_.rend()) {
-    found.push_back(
-        {.rule = Rule::row_not_begun, .offset = box.first, .bytes = box.counts[0], .row = {}});
+    found.push_back({.rule = Rule::row_not_begun, .offset = box.first, .bytes = box.counts[0]});
     return;
   }
   Finding finding(Rule::row_not_stored);
@@ -233,7 +251,7 @@ void CheckShadow::flush_promised(std::size_t offset, std::size_t bytes) {
 }
 
 void CheckShadow::persist(bool commits, Breaches& found) {
-  if (in_nest_) found.push_back({.rule = Rule::nest_not_ended, .bytes = bytes_, .row = {}});
+  if (in_nest_) found.push_back({.rule = Rule::nest_not_ended, .bytes = bytes_});
   close(found);
   if (promised_) {
     for (Word& word : words_) word.flushed = 0;

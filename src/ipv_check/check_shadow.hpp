@@ -48,17 +48,18 @@ enum class Rule {
   stale_commit,        // bytes of the new version that are not current
 };
 const char* rule_name(Rule rule);
+const char* rule_text(Rule rule);  // what broke it
 
 constexpr std::uint32_t never = 0xffffffff;  // an iteration: the program has not stored to it
 
 struct Breach {
   Rule rule = Rule::stale_read;
-  std::size_t offset = 0;         // of the first byte
-  std::uint64_t bytes = 0;        // concerned
-  std::uint32_t held = 0;         // the iteration whose value is there; 0: the initial one
-  std::uint32_t current = 0;      // the one whose value should be
-  SiteNumber stored_at = 0;       // and where
-  std::optional<SiteNumber> row;  // where the row began
+  std::size_t offset = 0;              // of the first byte
+  std::uint64_t bytes = 0;             // concerned
+  std::uint32_t held = 0;              // the iteration whose value is there; 0: the initial one
+  std::uint32_t current = 0;           // the one whose value should be
+  SiteNumber stored_at = 0;            // and where
+  std::optional<SiteNumber> row = {};  // where the row began
 };
 
 class CheckShadow {

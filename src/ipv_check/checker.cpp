@@ -26,36 +26,6 @@ std::string bytes_text(const Breach& breach) {
   return sentence(breach.bytes, (breach.bytes == 1 ? " byte" : " bytes"), " at ", breach.offset);
 }
 
-std::string what_broke(const Breach& breach) {
-  switch (breach.rule) {
-    case Rule::stale_read:
-      return "the load finds a stale value";
-    case Rule::wrong_version_read:
-      return "the load goes to the old copy, after the store to the new one";
-    case Rule::row_not_stored:
-      return "a row ends that was not wholly stored to";
-    case Rule::read_outside_row:
-      return "within a nest, a load from no row that is begun";
-    case Rule::store_outside_row:
-      return "within a nest, a store to no row that is begun";
-    case Rule::store_to_committed:
-      return "the store goes to the committed copy";
-    case Rule::row_not_begun:
-      return "a row ends that was not begun";
-    case Rule::row_not_ended:
-      return "a nest ends within a row";
-    case Rule::nest_not_ended:
-      return "a persistence point within a nest: nest_end is missing";
-    case Rule::row_sticks_out:
-      return "a row sticks out of the object";
-    case Rule::store_after_flush:
-      return "a store to what perdure_flush_async() was given before";
-    case Rule::stale_commit:
-      return "the new version holds stale values";
-  }
-  return "";
-}
-
 }  // namespace
 
 Status Checker::open(unsigned every) {
@@ -226,8 +196,7 @@ CheckShadow* Checker::object_of_box(RowBox& box, SiteNumber site, bool tells) {
       report_one(*shadow, site,
                  {.rule = Rule::row_sticks_out,
                   .offset = begin > first ? begin - first : 0,
-                  .bytes = end - begin,
-                  .row = {}});
+                  .bytes = end - begin});
     }
   }
   return nullptr;
@@ -314,8 +283,8 @@ std::string Checker::sentence(const Violation& violation) const {
   const SiteText& site = sites_[violation.site];
   std::string text = site.place() + ": ";
   if (!site.function.empty() && site.line != 0) text += "in " + site.function + ", ";
-  text += "iteration " + std::to_string(violation.iteration) + ": " + what_broke(breach) + ": " +
-          violation.object + ", " + bytes_text(breach);
+  text += "iteration " + std::to_string(violation.iteration) + ": " + rule_text(breach.rule) +
+          ": " + violation.object + ", " + bytes_text(breach);
   if (!site.member.empty()) text += " (" + site.member + ")";
   switch (breach.rule) {
     case Rule::stale_read:

@@ -108,38 +108,34 @@ std::size_t whole_pages(std::size_t bytes) {
 
 extern "C" {
 
-PERDURE_IPV_CHECK_EXPORT void perdure_ipv_check_load(std::uint64_t address, std::uint64_t bytes,
-                                                     perdure_ipv_site* site) {
+PERDURE_API void perdure_ipv_check_load(std::uint64_t address, std::uint64_t bytes,
+                                        perdure_ipv_site* site) {
   access(address, bytes, *site, false);
 }
 
-PERDURE_IPV_CHECK_EXPORT void perdure_ipv_check_store(std::uint64_t address, std::uint64_t bytes,
-                                                      perdure_ipv_site* site) {
+PERDURE_API void perdure_ipv_check_store(std::uint64_t address, std::uint64_t bytes,
+                                         perdure_ipv_site* site) {
   access(address, bytes, *site, true);
 }
 
-PERDURE_IPV_CHECK_EXPORT void perdure_ipv_check_load_lanes(std::uint64_t address,
-                                                           std::uint64_t element_bytes,
-                                                           std::uint64_t lanes,
-                                                           perdure_ipv_site* site) {
+PERDURE_API void perdure_ipv_check_load_lanes(std::uint64_t address, std::uint64_t element_bytes,
+                                              std::uint64_t lanes, perdure_ipv_site* site) {
   access_lanes(address, element_bytes, lanes, *site, false);
 }
 
-PERDURE_IPV_CHECK_EXPORT void perdure_ipv_check_store_lanes(std::uint64_t address,
-                                                            std::uint64_t element_bytes,
-                                                            std::uint64_t lanes,
-                                                            perdure_ipv_site* site) {
+PERDURE_API void perdure_ipv_check_store_lanes(std::uint64_t address, std::uint64_t element_bytes,
+                                               std::uint64_t lanes, perdure_ipv_site* site) {
   access_lanes(address, element_bytes, lanes, *site, true);
 }
 
-PERDURE_IPV_CHECK_EXPORT void perdure_ipv_check_copy(std::uint64_t to, std::uint64_t from,
-                                                     std::uint64_t bytes, perdure_ipv_site* site) {
+PERDURE_API void perdure_ipv_check_copy(std::uint64_t to, std::uint64_t from, std::uint64_t bytes,
+                                        perdure_ipv_site* site) {
   access(from, bytes, *site, false);
   access(to, bytes, *site, true);
 }
 
-PERDURE_IPV_CHECK_EXPORT void perdure_ipv_check_assign(const void* to, const void* from,
-                                                       perdure_ipv_site* site) {
+PERDURE_API void perdure_ipv_check_assign(const void* to, const void* from,
+                                          perdure_ipv_site* site) {
   const auto announce = [site](const void* descriptor, bool is_store) {
     static_cast<const FortranArray*>(descriptor)
         ->for_runs([&](std::uintptr_t address, std::size_t bytes) {
@@ -150,12 +146,11 @@ PERDURE_IPV_CHECK_EXPORT void perdure_ipv_check_assign(const void* to, const voi
   announce(to, true);
 }
 
-PERDURE_IPV_CHECK_EXPORT void perdure_ipv_check_here(perdure_ipv_site* site) {
+PERDURE_API void perdure_ipv_check_here(perdure_ipv_site* site) {
   set_here(site);
 }
 
-PERDURE_IPV_CHECK_EXPORT void perdure_ipv_check_globals(const perdure_ipv_global* globals,
-                                                        std::uint64_t count) {
+PERDURE_API void perdure_ipv_check_globals(const perdure_ipv_global* globals, std::uint64_t count) {
   const Inside inside;
   if (!inside || !inside->record) return;
   for (const perdure_ipv_global* global = globals; global != globals + count; ++global) {

@@ -20,9 +20,9 @@
 #include "perdure/perdure_ipv_abi.h"
 
 extern "C" {
-PERDURE_IPV_CHECK_EXPORT uintptr_t perdure_ipv_low = 0;
-PERDURE_IPV_CHECK_EXPORT uintptr_t perdure_ipv_high = 0;
-PERDURE_IPV_CHECK_EXPORT uintptr_t perdure_ipv_fetch_ahead = 0;
+PERDURE_API uintptr_t perdure_ipv_low = 0;
+PERDURE_API uintptr_t perdure_ipv_high = 0;
+PERDURE_API uintptr_t perdure_ipv_fetch_ahead = 0;
 }
 
 namespace perdure::ipv_check {
@@ -179,12 +179,12 @@ void set_here(Site* site) {
 extern "C" {
 
 // In front of libc's, so that the report is written.
-PERDURE_IPV_CHECK_EXPORT void _exit(int code) {
+PERDURE_API void _exit(int code) {
   const bool fails = perdure::ipv_check::finish() && code == 0;
   perdure::ipv_check::end_process(fails ? perdure::ipv_check::violations_exit_code : code);
 }
 
-PERDURE_IPV_CHECK_EXPORT void _Exit(int code) {
+PERDURE_API void _Exit(int code) {
   _exit(code);
 }
 

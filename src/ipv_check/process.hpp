@@ -19,8 +19,7 @@
 #include "ipv_check/checker.hpp"
 #include "ipv_check/options.hpp"
 #include "ipv_check/record.hpp"
-
-#define PERDURE_IPV_CHECK_EXPORT __attribute__((visibility("default")))
+#include "perdure/perdure.h"
 
 namespace perdure::ipv_check {
 

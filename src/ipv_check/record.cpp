@@ -42,6 +42,15 @@ Block* block_kept(const Site& site) {
   return reinterpret_cast<Block*>(static_cast<std::uintptr_t>(site.reserved[kept_block]));
 }
 
+RecordWord* words_in(Block& block) {
+  if (block.words == nullptr) {
+    const std::size_t count = words_of(block.bytes());
+    block.words.reset(static_cast<RecordWord*>(std::calloc(count, sizeof(RecordWord))));
+    if (block.words == nullptr) throw std::bad_alloc();
+  }
+  return block.words.get();
+}
+
 }  // namespace
 
 Record::Record() : blocks_([this](Block& block) { leave(block); }) {}
@@ -103,10 +112,8 @@ void Record::moved(std::uintptr_t from, std::uintptr_t to, std::uint64_t bytes) 
   }
   const std::size_t count =
       words_of(std::min<std::size_t>({bytes, source.block->bytes(), target.block->bytes()}));
-  const std::size_t all = words_of(target.block->bytes());
-  target.block->words.reset(static_cast<RecordWord*>(std::calloc(all, sizeof(RecordWord))));
-  if (target.block->words == nullptr) throw std::bad_alloc();
-  std::copy_n(source.block->words.get(), count, target.block->words.get());
+  target.block->words.reset();
+  std::copy_n(source.block->words.get(), count, words_in(*target.block));
   source.block->words.reset();  // its counts go with it
 }
 
@@ -172,19 +179,6 @@ void Record::turn(RecordWord& word) const {
   word.stored_now = word.read_first_now = word.read_now = 0;
   word.iteration = now_;
 }
-
-namespace {
-
-RecordWord* words_in(Block& block) {
-  if (block.words == nullptr) {
-    const std::size_t count = words_of(block.bytes());
-    block.words.reset(static_cast<RecordWord*>(std::calloc(count, sizeof(RecordWord))));
-    if (block.words == nullptr) throw std::bad_alloc();
-  }
-  return block.words.get();
-}
-
-}  // namespace
 
 void Record::load_piece(Block& block, std::size_t begin, std::size_t end, Site& site) {
   RecordWord* words = words_in(block);

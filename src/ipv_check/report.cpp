@@ -27,19 +27,7 @@ std::string text_of(const json& value) {
   return value.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
 }
 
-const char* kind_name(TrackedKind kind) {
-  switch (kind) {
-    case TrackedKind::named:
-      return "named";
-    case TrackedKind::variable:
-      return "variable";
-    case TrackedKind::scalar:
-      return "scalar";
-    case TrackedKind::heap:
-      return "heap";
-  }
-  return "";
-}
+constexpr const char* kind_names[] = {"named", "variable", "scalar", "heap"};  // TrackedKind
 
 json writers_json(const SiteTable& sites, const Tracked& tracked) {
   json writers = json::array();
@@ -94,7 +82,7 @@ json tracked_json(const SiteTable& sites, const Tracked& tracked) {
     frames.push_back({{"module", frame.module}, {"offset", frame.offset}});
   }
   const ByteTotals& totals = tracked.totals;
-  return {{"kind", kind_name(tracked.kind)},
+  return {{"kind", kind_names[static_cast<std::size_t>(tracked.kind)]},
           {"name", tracked.name},
           {"file", tracked.file},
           {"line", tracked.line},
