@@ -38,6 +38,13 @@ constexpr std::array<NamedQuantity, 10> quantities = {{
     {"endurance_writes", &MemoryModel::endurance_writes, false, false},
 }};
 
+constexpr std::pair<std::string_view, std::string MemoryModel::*> model_texts[] = {
+    {"name", &MemoryModel::name},
+    {"description", &MemoryModel::description},
+    {"assembly", &MemoryModel::assembly},
+    {"source", &MemoryModel::source},
+    {"derivation", &MemoryModel::derivation}};
+
 constexpr std::array<std::string_view, 4> assemblies = {"cell", "chip", "module", "emulation"};
 
 Status invalid(const std::string& where, const std::string& what) {
@@ -86,11 +93,9 @@ std::string known_keys() {
 
 Status read_member(const std::string& where, const std::string& key, const Json& value,
                    MemoryModel& model) {
-  if (key == "name") return read_text(where, key, value, model.name);
-  if (key == "description") return read_text(where, key, value, model.description);
-  if (key == "assembly") return read_text(where, key, value, model.assembly);
-  if (key == "source") return read_text(where, key, value, model.source);
-  if (key == "derivation") return read_text(where, key, value, model.derivation);
+  for (const auto& [known, member] : model_texts) {
+    if (key == known) return read_text(where, key, value, model.*member);
+  }
   if (key == "granule_bytes") return read_size(where, key, value, model.granule_bytes);
   if (key == "access_bytes") return read_size(where, key, value, model.access_bytes);
   for (const NamedQuantity& quantity : quantities) {
@@ -231,6 +236,10 @@ Result<Entry> find_entry(const Result<std::vector<Entry>>& table, const char* ki
 }
 
 }  // namespace
+
+std::string_view key_of(std::optional<double> MemoryModel::* member) {
+  return std::ranges::find(quantities, member, &NamedQuantity::member)->key;
+}
 
 Result<std::vector<MemoryModel>> parse_device_table(const std::string& json) {
   PERDURE_TRY_ASSIGN(const Json document, read_document(json));

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/status.hpp"
@@ -36,6 +37,9 @@ struct MemoryModel {
   std::string source;                // where the numbers come from
   std::string derivation;            // how they were made from the source; empty: as printed there
 };
+
+// The key of a quantity in the table; `member` is one of MemoryModel's quantities.
+std::string_view key_of(std::optional<double> MemoryModel::* member);
 
 // Memory models that are simulated together, by their names.
 struct DevicePreset {

@@ -11,21 +11,6 @@ using Quantity = std::optional<double> MemoryModel::*;
 constexpr double mib = 1024.0 * 1024.0;
 constexpr std::uint64_t line_of_table = 64;  // bytes; the energies of the table are per line
 
-// Keeps unknown quantities by name; a quantity that nothing needs is not asked for.
-class Table {
- public:
-  explicit Table(std::vector<std::string>& unknown) : unknown_(unknown) {}
-  std::optional<double> get(const MemoryModel& model, Quantity quantity, const char* name,
-                            bool is_needed) {
-    const std::optional<double>& value = model.*quantity;
-    if (!value.has_value() && is_needed) unknown_.push_back(model.name + ": " + name);
-    return value;
-  }
-
- private:
-  std::vector<std::string>& unknown_;
-};
-
 std::optional<double> times(double count, std::optional<double> unit) {
   if (count == 0) return 0;  // whatever the unit costs
   return unit.has_value() ? std::optional<double>(count * *unit) : std::nullopt;
@@ -53,7 +38,7 @@ std::optional<double> sum(std::span<const Term> terms, std::optional<double> Ter
 class Accountant {
  public:
   Accountant(const Counters& counters, const Machine& machine)
-      : counters_(counters), machine_(machine), table_(cost_.unknown) {}
+      : counters_(counters), machine_(machine) {}
 
   Cost account(std::uint64_t pages) {
     add_accesses(Place::dram, machine_.devices.dram, "DRAM");
@@ -81,10 +66,20 @@ class Accountant {
     return static_cast<double>(machine_.page_bytes) / machine_.line_bytes;
   }
 
+  // What is not known is kept by name, once; a quantity that nothing needs is not asked for.
+  std::optional<double> get(const MemoryModel& model, Quantity quantity, bool is_needed) {
+    const std::optional<double>& value = model.*quantity;
+    if (value.has_value() || !is_needed) return value;
+    const std::string name = sentence(model.name, ": ", key_of(quantity));
+    if (std::ranges::find(cost_.unknown, name) == cost_.unknown.end()) {
+      cost_.unknown.push_back(name);
+    }
+    return value;
+  }
+
   // Of one line of the trace.
-  std::optional<double> line_nj(const MemoryModel& model, Quantity quantity, const char* name,
-                                bool is_needed) {
-    return scaled(table_.get(model, quantity, name, is_needed),
+  std::optional<double> line_nj(const MemoryModel& model, Quantity quantity, bool is_needed) {
+    return scaled(get(model, quantity, is_needed),
                   static_cast<double>(machine_.line_bytes) / line_of_table);
   }
 
@@ -96,12 +91,10 @@ class Accountant {
   void add_accesses(Place place, const MemoryModel& model, const std::string& name) {
     const PlaceCounters& at = counters_[place];
     const bool reads = at.reads != 0, writes = at.writes != 0;
-    add(name + " reads", at.reads,
-        table_.get(model, &MemoryModel::read_latency_ns, "read_latency_ns", reads),
-        line_nj(model, &MemoryModel::read_nj_per_line, "read_nj_per_line", reads));
-    add(name + " writes", at.writes,
-        table_.get(model, &MemoryModel::write_latency_ns, "write_latency_ns", writes),
-        line_nj(model, &MemoryModel::write_nj_per_line, "write_nj_per_line", writes));
+    add(name + " reads", at.reads, get(model, &MemoryModel::read_latency_ns, reads),
+        line_nj(model, &MemoryModel::read_nj_per_line, reads));
+    add(name + " writes", at.writes, get(model, &MemoryModel::write_latency_ns, writes),
+        line_nj(model, &MemoryModel::write_nj_per_line, writes));
   }
 
   std::uint64_t swap_reads(Place place) const {
@@ -116,16 +109,16 @@ class Accountant {
     const double lines = static_cast<double>(units * model.access_bytes) / line_of_table;
     const std::uint64_t reads = swap_reads(Place::dram) + swap_reads(Place::mram);
     const std::uint64_t writes = counters_.sum(&PlaceCounters::page_outs);
-    const auto delay = [&](Quantity quantity, const char* name, std::uint64_t count) {
-      return scaled(table_.get(model, quantity, name, count != 0), static_cast<double>(units));
+    const auto delay = [&](Quantity quantity, std::uint64_t count) {
+      return scaled(get(model, quantity, count != 0), static_cast<double>(units));
     };
-    const auto energy = [&](Quantity quantity, const char* name, std::uint64_t count) {
-      return scaled(table_.get(model, quantity, name, count != 0), lines);
+    const auto energy = [&](Quantity quantity, std::uint64_t count) {
+      return scaled(get(model, quantity, count != 0), lines);
     };
-    add("swap reads", reads, delay(&MemoryModel::read_latency_ns, "read_latency_ns", reads),
-        energy(&MemoryModel::read_nj_per_line, "read_nj_per_line", reads));
-    add("swap writes", writes, delay(&MemoryModel::write_latency_ns, "write_latency_ns", writes),
-        energy(&MemoryModel::write_nj_per_line, "write_nj_per_line", writes));
+    add("swap reads", reads, delay(&MemoryModel::read_latency_ns, reads),
+        energy(&MemoryModel::read_nj_per_line, reads));
+    add("swap writes", writes, delay(&MemoryModel::write_latency_ns, writes),
+        energy(&MemoryModel::write_nj_per_line, writes));
   }
 
   // Whole pages that a memory gives or takes: to and from swap, hidden by its delay; to and
@@ -137,26 +130,18 @@ class Accountant {
     const bool gives = at.page_outs + moved_out != 0;
     const bool takes = swap_reads(place) + at.moved_in != 0;
     const double lines = lines_per_page();
-    const auto read_nj =
-        scaled(line_nj(model, &MemoryModel::read_nj_per_line, "read_nj_per_line", gives), lines);
-    const auto write_nj =
-        scaled(line_nj(model, &MemoryModel::write_nj_per_line, "write_nj_per_line", takes), lines);
+    const auto read_nj = scaled(line_nj(model, &MemoryModel::read_nj_per_line, gives), lines);
+    const auto write_nj = scaled(line_nj(model, &MemoryModel::write_nj_per_line, takes), lines);
     add(name + " pages to swap", at.page_outs, 0, read_nj);
     add(name + " pages from swap", swap_reads(place), 0, write_nj);
     add(name + " pages moved away", moved_out,
-        scaled(table_.get(model, &MemoryModel::read_latency_ns, "read_latency_ns", moved_out != 0),
-               lines),
-        read_nj);
+        scaled(get(model, &MemoryModel::read_latency_ns, moved_out != 0), lines), read_nj);
     add(name + " pages moved in", at.moved_in,
-        scaled(
-            table_.get(model, &MemoryModel::write_latency_ns, "write_latency_ns", at.moved_in != 0),
-            lines),
-        write_nj);
+        scaled(get(model, &MemoryModel::write_latency_ns, at.moved_in != 0), lines), write_nj);
   }
 
   void add_standby(std::uint64_t bytes, const MemoryModel& model, const char* name) {
-    const auto uw =
-        table_.get(model, &MemoryModel::standby_uw_per_mb, "standby_uw_per_mb", bytes != 0);
+    const auto uw = get(model, &MemoryModel::standby_uw_per_mb, bytes != 0);
     // 1 uW for 1 ns is 1e-6 nJ.
     const auto unit = uw.has_value() && cost_.time_ns.has_value()
                           ? std::optional<double>(*uw * *cost_.time_ns * 1e-6)
@@ -178,24 +163,12 @@ class Accountant {
   const Counters& counters_;
   const Machine& machine_;
   Cost cost_;
-  Table table_;
 };
-
-// A quantity may be needed by several terms.
-void remove_repeats(std::vector<std::string>& names) {
-  std::vector<std::string> once;
-  for (std::string& name : names) {
-    if (std::ranges::find(once, name) == once.end()) once.push_back(std::move(name));
-  }
-  names = std::move(once);
-}
 
 }  // namespace
 
 Cost cost_of(const Counters& counters, const Machine& machine, std::uint64_t pages) {
-  Cost cost = Accountant(counters, machine).account(pages);
-  remove_repeats(cost.unknown);
-  return cost;
+  return Accountant(counters, machine).account(pages);
 }
 
 }  // namespace perdure::sim

@@ -17,6 +17,21 @@ double gain_of(const trace::PageCounts& page, Rank rank, const Devices* devices)
 
 }  // namespace
 
+PolicyOption rank_option() {
+  return {.name = "rank",
+          .default_value = "count",
+          .description = "hottest by accesses, or by the energy that MRAM saves",
+          .choices = {"count", "energy"}};
+}
+
+Rank rank_of(const PolicySetup& setup) {
+  return setup.options.is("rank", "count") ? Rank::count : Rank::energy;
+}
+
+std::vector<bool> hot_pages(const PolicySetup& setup) {
+  return hot_pages(setup.counts, setup.memory.frames(Place::mram), rank_of(setup), setup.devices);
+}
+
 Status check_rank(Rank rank, const Devices& devices) {
   if (rank == Rank::count) return Status::success();
   for (const MemoryModel* model : {&devices.dram, &devices.mram}) {

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "sim/account.hpp"
+#include "sim/policy.hpp"
 #include "trace/record.hpp"
 
 namespace perdure::sim {
@@ -22,6 +22,11 @@ enum class Rank {
 // energies must be known.
 std::vector<bool> hot_pages(std::span<const trace::PageCounts> counts, std::uint64_t frames,
                             Rank rank, const Devices* devices);
+
+// The option of policies that rank, and what it says.
+PolicyOption rank_option();
+Rank rank_of(const PolicySetup& setup);
+std::vector<bool> hot_pages(const PolicySetup& setup);
 
 // Code::invalid_argument if Rank::energy lacks a number.
 Status check_rank(Rank rank, const Devices& devices);

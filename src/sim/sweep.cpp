@@ -255,13 +255,10 @@ class Sweep {
   }
 
   Result<Curves> finish() {
-    Curves curves;
+    Curves curves{progress_};
     const trace::Header& header = reader_.header();
     curves.page_bytes = header.page_bytes;
     curves.line_bytes = header.cache.line_bytes;
-    curves.records = progress_.records;
-    curves.accesses = progress_.accesses;
-    curves.accesses_total = progress_.accesses_total;
     curves.partial = partial_;
     if (reader_.region().empty() && !partial_) {
       PERDURE_TRY_ASSIGN(auto totals, reader_.totals());

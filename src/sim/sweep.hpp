@@ -60,15 +60,12 @@ class Curve {
   bool low_power_equals(std::uint64_t dram_frames, double alpha) const;
 };
 
-struct Curves {
-  std::vector<Curve> curves;  // in the order of mram_bytes
+struct Curves : Progress {
+  std::vector<Curve> curves = {};  // in the order of mram_bytes
   std::uint32_t page_bytes = 0;
   std::uint32_t line_bytes = 0;
   double compute_ns = 0;  // as the trace says; 0 if partial
-  std::uint64_t records = 0;
-  std::uint64_t accesses = 0;
-  std::uint64_t accesses_total = 0;  // of the trace; 0: not known, as it is a pipe
-  bool partial = false;              // ended before the trace: the curves are of `accesses`
+  bool partial = false;   // ended before the trace: the curves are of `accesses`
 };
 
 Result<Curves> sweep(trace::Reader& reader, const SweepConfiguration& configuration);

@@ -25,18 +25,13 @@
 namespace perdure::sim {
 namespace {
 
-Rank rank_of(const PolicySetup& setup) {
-  return setup.options.is("rank", "count") ? Rank::count : Rank::energy;
-}
-
 class LowPower {
  public:
   static constexpr bool looks_at_counters = true;
 
   explicit LowPower(const PolicySetup& setup)
       : memory_(setup.memory),
-        is_hot_(
-            hot_pages(setup.counts, memory_.frames(Place::mram), rank_of(setup), setup.devices)),
+        is_hot_(hot_pages(setup)),
         threshold_(setup.options.number("alpha") *
                    static_cast<double>(memory_.frames(Place::mram)) /
                    static_cast<double>(memory_.frames())),
@@ -181,10 +176,7 @@ const PolicyEntry& low_power_policy() {
                    .default_value = "fault",
                    .description = "how hot pages come back to MRAM",
                    .choices = {"fault", "migrate"}},
-                  {.name = "rank",
-                   .default_value = "count",
-                   .description = "hottest by accesses, or by the energy that MRAM saves",
-                   .choices = {"count", "energy"}}},
+                  rank_option()},
       .needs_counts = true,
   });
   return entry;

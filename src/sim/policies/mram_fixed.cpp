@@ -11,18 +11,9 @@
 namespace perdure::sim {
 namespace {
 
-Rank rank_of(const PolicySetup& setup) {
-  return setup.options.is("rank", "count") ? Rank::count : Rank::energy;
-}
-
-std::vector<bool> pages_to_pin(const PolicySetup& setup) {
-  return hot_pages(setup.counts, setup.memory.frames(Place::mram), rank_of(setup), setup.devices);
-}
-
 class MramFixed {
  public:
-  explicit MramFixed(const PolicySetup& setup)
-      : memory_(setup.memory), is_hot_(pages_to_pin(setup)) {}
+  explicit MramFixed(const PolicySetup& setup) : memory_(setup.memory), is_hot_(hot_pages(setup)) {}
 
   static Status check(const PolicySetup& setup) {
     PERDURE_TRY(check_rank(rank_of(setup), *setup.devices));
@@ -66,10 +57,7 @@ const PolicyEntry& mram_fixed_policy() {
   static const PolicyEntry entry = policy_entry<MramFixed>({
       .name = "mram_fixed",
       .description = "the hottest pages are pinned in MRAM, the others share DRAM under LRU",
-      .options = {{.name = "rank",
-                   .default_value = "count",
-                   .description = "hottest by accesses, or by the energy that MRAM saves",
-                   .choices = {"count", "energy"}}},
+      .options = {rank_option()},
       .needs_counts = true,
       .exact_when_reduced = true,
   });
