@@ -22,7 +22,7 @@ extern "C" {
 #if defined(__x86_64__)
 #define PERDURE_TRACE_ENTRY(name) __attribute__((visibility("hidden"))) void name##_access
 #else
-#define PERDURE_TRACE_ENTRY(name) PERDURE_TRACE_EXPORT void name
+#define PERDURE_TRACE_ENTRY(name) PERDURE_API void name
 #endif
 
 PERDURE_TRACE_ENTRY(perdure_trace_read)(std::uint64_t address, std::uint64_t bytes);
@@ -46,20 +46,17 @@ PERDURE_TRACE_ENTRY(perdure_trace_write_miss)(std::uint64_t* /*entry*/, std::uin
   record_access(address, 1, true);
 }
 
-PERDURE_TRACE_EXPORT void perdure_trace_read_lanes(std::uint64_t address,
-                                                   std::uint64_t element_bytes,
-                                                   std::uint64_t lanes) {
+PERDURE_API void perdure_trace_read_lanes(std::uint64_t address, std::uint64_t element_bytes,
+                                          std::uint64_t lanes) {
   record_lanes(address, element_bytes, lanes, false);
 }
 
-PERDURE_TRACE_EXPORT void perdure_trace_write_lanes(std::uint64_t address,
-                                                    std::uint64_t element_bytes,
-                                                    std::uint64_t lanes) {
+PERDURE_API void perdure_trace_write_lanes(std::uint64_t address, std::uint64_t element_bytes,
+                                           std::uint64_t lanes) {
   record_lanes(address, element_bytes, lanes, true);
 }
 
-PERDURE_TRACE_EXPORT void perdure_trace_copy(std::uint64_t to, std::uint64_t from,
-                                             std::uint64_t bytes) {
+PERDURE_API void perdure_trace_copy(std::uint64_t to, std::uint64_t from, std::uint64_t bytes) {
   constexpr std::uint64_t step = std::uint64_t{1} << PERDURE_TRACE_LINE_SHIFT;
   for (std::uint64_t at = 0; at < bytes; at += step) {
     const std::uint64_t count = bytes - at < step ? bytes - at : step;

@@ -22,8 +22,7 @@
 #include "trace/recorder/private_memory.hpp"
 
 extern "C" {
-PERDURE_TRACE_EXPORT __thread struct perdure_trace_ways perdure_trace_ways = {
-    {nullptr, nullptr}, 0, 0};
+PERDURE_API __thread struct perdure_trace_ways perdure_trace_ways = {{nullptr, nullptr}, 0, 0};
 }
 
 namespace perdure::trace {
@@ -239,7 +238,7 @@ void count_lost() {
 
 extern "C" {
 
-PERDURE_TRACE_EXPORT void perdure_trace_thread_start() {
+PERDURE_API void perdure_trace_thread_start() {
   using namespace perdure::trace;
   if (perdure_trace_ways.entries[0] != nullptr || thread_state.busy) return;
   thread_state.busy = true;
@@ -253,27 +252,27 @@ PERDURE_TRACE_EXPORT void perdure_trace_thread_start() {
   thread_state.busy = false;
 }
 
-PERDURE_TRACE_EXPORT void perdure_trace_begin(const char* name) {
+PERDURE_API void perdure_trace_begin(const char* name) {
   perdure::trace::change_region([&](auto& recorder) { return recorder.begin_region(name); });
 }
 
-PERDURE_TRACE_EXPORT void perdure_trace_end() {
+PERDURE_API void perdure_trace_end() {
   perdure::trace::change_region([](auto& recorder) { return recorder.end_region(); });
 }
 
-PERDURE_TRACE_EXPORT int perdure_trace_active() {
+PERDURE_API int perdure_trace_active() {
   perdure_trace_thread_start();
   const auto* process = perdure::trace::process.load();
   return process != nullptr && process->recorder != nullptr ? 1 : 0;
 }
 
 // In front of libc's, so that the trace has its end.
-PERDURE_TRACE_EXPORT void _exit(int code) {
+PERDURE_API void _exit(int code) {
   perdure::trace::finish();
   for (;;) ::syscall(SYS_exit_group, code);
 }
 
-PERDURE_TRACE_EXPORT void _Exit(int code) {
+PERDURE_API void _Exit(int code) {
   _exit(code);
 }
 

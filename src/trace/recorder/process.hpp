@@ -21,10 +21,9 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "perdure/perdure.h"
 #include "perdure/perdure_trace_abi.h"
 #include "trace/recorder/recorder.hpp"
-
-#define PERDURE_TRACE_EXPORT __attribute__((visibility("default")))
 
 namespace perdure::trace {
 
