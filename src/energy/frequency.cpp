@@ -84,11 +84,9 @@ std::uint64_t least_cap(const PolicyRecord& policy, std::uint64_t otherwise) {
 }
 
 PolicyReport& report_of(FrequencyReport& report, const std::string& policy) {
-  for (PolicyReport& known : report.policies) {
-    if (known.policy == policy) return known;
-  }
-  report.policies.push_back({policy, 0, {}, {}, {}});
-  return report.policies.back();
+  const auto known = std::ranges::find(report.policies, policy, &PolicyReport::policy);
+  if (known != report.policies.end()) return *known;
+  return report.policies.emplace_back(PolicyReport{policy, 0, {}, {}, {}});
 }
 
 // EBUSY passes by: a processor that comes or goes.
@@ -175,12 +173,9 @@ bool is_restored(Sysfs& sysfs, const PolicyRecord& policy) {
   return is_back(policy.max, "scaling_max_freq") && is_back(policy.min, "scaling_min_freq");
 }
 
-void drop_dead_owners(FrequencyJournal& journal) {
-  Processes processes;
-  for (PolicyRecord& policy : journal.policies) {
-    std::erase_if(policy.owners,
-                  [&](const CapOwner& cap) { return !processes.is_alive(cap.owner); });
-  }
+template <typename Leaves>
+void drop_owners(FrequencyJournal& journal, const Leaves& leaves) {
+  for (PolicyRecord& policy : journal.policies) std::erase_if(policy.owners, leaves);
 }
 
 const char* path_of(BoostKnob knob) {
@@ -225,21 +220,15 @@ std::vector<FrequencyPolicy> frequency_policies(Sysfs& sysfs) {
 }
 
 bool FrequencyReport::applied() const {
-  return reason.empty() && !policies.empty() &&
-         std::ranges::all_of(policies,
-                             [](const PolicyReport& policy) { return policy.reason.empty(); });
+  return !policies.empty() && not_applied().empty();
 }
 
 std::string FrequencyReport::not_applied() const {
   if (!reason.empty()) return reason;
-  std::size_t failed = 0;
-  const PolicyReport* first = nullptr;
-  for (const PolicyReport& policy : policies) {
-    if (policy.reason.empty()) continue;
-    ++failed;
-    if (first == nullptr) first = &policy;
-  }
-  if (first == nullptr) return {};
+  const auto fails = [](const PolicyReport& policy) { return !policy.reason.empty(); };
+  const auto first = std::ranges::find_if(policies, fails);
+  if (first == policies.end()) return {};
+  const auto failed = std::ranges::count_if(policies, fails);
   std::string text = first->policy + ": " + first->reason;
   if (failed > 1) text += " (and " + std::to_string(failed - 1) + " more policies)";
   return text;
@@ -275,8 +264,7 @@ void FrequencyControl::add_owner(FrequencyJournal& journal, const Owner& owner, 
       about.reason = refused("scaling_max_freq", EACCES);
       continue;
     }
-    auto known = std::ranges::find_if(journal.policies,
-                                      [&](const PolicyRecord& p) { return p.name == policy.name; });
+    auto known = std::ranges::find(journal.policies, policy.name, &PolicyRecord::name);
     if (known == journal.policies.end()) {
       journal.policies.push_back({policy.name,
                                   {*policy.max_khz, {*policy.max_khz}},
@@ -319,22 +307,16 @@ void FrequencyControl::check_boost(const FrequencyJournal& journal, FrequencyRep
 template <typename Change>
 FrequencyReport FrequencyControl::change(const Change& change_owners) {
   FrequencyReport report;
-  const auto lock = StateLock::take(directory_, lock_wait_ms_);
-  if (!lock.ok()) {
-    report.reason = lock.status().message();
-    return report;
-  }
-  const Directory& directory = lock.value().directory();
-  auto journal = load_journal(directory, boot_id());
-  if (!journal.ok()) {
-    report.reason = journal.status().message();
-    return report;
-  }
-  if (journal.value().policies.empty()) journal.value().boost = find_boost(sysfs_);
-  drop_dead_owners(journal.value());
-  change_owners(journal.value(), report);
-  const Status applied = apply(directory, journal.value(), report);
-  if (!applied.ok()) report.reason = applied.message();
+  const auto try_to = [&]() -> Status {
+    PERDURE_TRY_ASSIGN(const auto lock, StateLock::take(directory_, lock_wait_ms_));
+    PERDURE_TRY_ASSIGN(auto journal, load_journal(lock.directory(), boot_id()));
+    if (journal.policies.empty()) journal.boost = find_boost(sysfs_);
+    Processes processes;
+    drop_owners(journal, [&](const CapOwner& cap) { return !processes.is_alive(cap.owner); });
+    change_owners(journal, report);
+    return apply(lock.directory(), journal, report);
+  };
+  if (const Status changed = try_to(); !changed.ok()) report.reason = changed.message();
   return report;
 }
 
@@ -347,32 +329,23 @@ FrequencyReport FrequencyControl::cap(const Owner& owner, std::uint64_t khz) {
   });
 }
 
-// Nobody holds a cap where there is no state.
-bool FrequencyControl::has_state() const {
-  return std::filesystem::exists(directory_);
+// Owners leave for which `leaves` holds. Nobody holds a cap where there is no state.
+template <typename Leaves>
+FrequencyReport FrequencyControl::drop(const Leaves& leaves) {
+  if (!std::filesystem::exists(directory_)) return {};
+  return change([&](FrequencyJournal& journal, FrequencyReport&) { drop_owners(journal, leaves); });
 }
 
 FrequencyReport FrequencyControl::release(const Owner& owner) {
-  if (!has_state()) return {};
-  return change([&](FrequencyJournal& journal, FrequencyReport&) {
-    for (PolicyRecord& policy : journal.policies) {
-      std::erase_if(policy.owners, [&](const CapOwner& cap) { return cap.owner == owner; });
-    }
-  });
+  return drop([&](const CapOwner& cap) { return cap.owner == owner; });
 }
 
 FrequencyReport FrequencyControl::release_lasting() {
-  if (!has_state()) return {};
-  return change([](FrequencyJournal& journal, FrequencyReport&) {
-    for (PolicyRecord& policy : journal.policies) {
-      std::erase_if(policy.owners, [](const CapOwner& cap) { return cap.owner.lasting; });
-    }
-  });
+  return drop([](const CapOwner& cap) { return cap.owner.lasting; });
 }
 
 FrequencyReport FrequencyControl::restore_stale() {
-  if (!has_state()) return {};
-  return change([](FrequencyJournal&, FrequencyReport&) {});
+  return drop([](const CapOwner&) { return false; });
 }
 
 Result<FrequencyJournal> FrequencyControl::journal() {

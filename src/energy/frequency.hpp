@@ -92,12 +92,13 @@ class FrequencyControl {
  private:
   template <typename Change>
   FrequencyReport change(const Change& change_owners);
+  template <typename Leaves>
+  FrequencyReport drop(const Leaves& leaves);
   void add_owner(FrequencyJournal& journal, const Owner& owner, std::uint64_t khz,
                  FrequencyReport& report);
   Status apply(const Directory& directory, FrequencyJournal& journal, FrequencyReport& report);
   void check_boost(const FrequencyJournal& journal, FrequencyReport& report);
   std::string boot_id();
-  bool has_state() const;
 
   Sysfs& sysfs_;
   std::string directory_;

@@ -10,10 +10,10 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
-#include <cstdlib>
 #include <filesystem>
 #include <vector>
 
+#include "base/process_place.hpp"
 #include "base/quantity.hpp"
 #include "energy/frequency.hpp"
 #include "energy/sysfs.hpp"
@@ -26,8 +26,7 @@ namespace {
 // Near the file that holds this function: libperdure.so, in a wheel perdure/lib/libperdure.so.0.1,
 // perdure/_core.so or a program.
 std::string find_keeper() {
-  const char* given = std::getenv("PERDURE_KEEPER");
-  if (given != nullptr && *given != '\0') return given;
+  if (const std::string given = environment("PERDURE_KEEPER"); !given.empty()) return given;
   Dl_info here{};
   if (::dladdr(reinterpret_cast<void*>(&run_keeper), &here) == 0) return {};
   std::error_code error;
@@ -103,17 +102,14 @@ Keeper::~Keeper() {
 int run_keeper(int argc, char** argv) {
   if (argc != 6) return 2;
   const std::string directory = argv[1];
-  Owner owner;
   std::array<std::uint64_t, 4> numbers{};
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     const auto number = number_in<std::uint64_t>(argv[i + 2]);
     if (!number) return 2;
     numbers[i] = *number;
   }
-  owner.pid = static_cast<std::int64_t>(numbers[0]);
-  owner.start_ticks = numbers[1];
-  owner.pid_namespace = numbers[2];
-  owner.serial = numbers[3];
+  const Owner owner{static_cast<std::int64_t>(numbers[0]), numbers[1], numbers[2], numbers[3],
+                    false};
   if (::fork() != 0) return 0;
   for (const int ignored : {SIGHUP, SIGINT, SIGTERM, SIGQUIT}) std::signal(ignored, SIG_IGN);
   char byte = 0;

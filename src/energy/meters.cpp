@@ -12,6 +12,8 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <ranges>
+#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -82,18 +84,14 @@ void list_powercap(Sysfs& sysfs, std::vector<Meter>& meters) {
 
 std::vector<int> cpus_of(const std::string& mask) {
   std::vector<int> cpus;
-  std::size_t begin = 0;
-  while (begin < mask.size()) {
-    const std::size_t end = std::min(mask.find(',', begin), mask.size());
-    const std::string word = mask.substr(begin, end - begin);
+  for (const auto part : std::views::split(mask, ',')) {
+    const std::string_view word(part.begin(), part.end());
     const std::size_t dash = word.find('-');
     const auto first = number_in<std::uint64_t>(word.substr(0, dash));
-    const auto last =
-        dash == std::string::npos ? first : number_in<std::uint64_t>(word.substr(dash + 1));
+    const auto last = dash == word.npos ? first : number_in<std::uint64_t>(word.substr(dash + 1));
     if (first && last && *last < 65536) {
       for (std::uint64_t cpu = *first; cpu <= *last; ++cpu) cpus.push_back(static_cast<int>(cpu));
     }
-    begin = end + 1;
   }
   return cpus;
 }
@@ -181,6 +179,10 @@ std::vector<int> open_all(PerfEvents& perf, const Meter& meter) {
     if (fd >= 0) fds.push_back(fd);
   }
   return fds;
+}
+
+void close_all(PerfEvents& perf, const std::vector<int>& fds) {
+  for (const int fd : fds) perf.close(fd);
 }
 
 // What a meter showed before and after the load.
@@ -316,9 +318,7 @@ std::vector<Meter> probe_meters(Sysfs& sysfs, PerfEvents& perf, unsigned load_ms
   if (!trials.empty()) run_trials(sysfs, perf, trials, load_ms);
   for (const Trial& trial : trials) judge(trial);
   choose_counted(sysfs, perf, trials);
-  for (const Trial& trial : trials) {
-    for (const int fd : trial.fds) perf.close(fd);
-  }
+  for (const Trial& trial : trials) close_all(perf, trial.fds);
   return meters;
 }
 
@@ -341,16 +341,14 @@ std::unique_ptr<EnergySum> EnergySum::of(const std::vector<Meter>& probed, Sysfs
 }
 
 EnergySum::~EnergySum() {
-  for (const Reading& reading : readings_) {
-    for (const int fd : reading.fds) perf_.close(fd);
-  }
+  for (const Reading& reading : readings_) close_all(perf_, reading.fds);
 }
 
 bool EnergySum::add(const Meter& meter) {
   Reading reading{meter, open_all(perf_, meter), 0};
   const auto now = read_once(sysfs_, perf_, meter, reading.fds);
   if (!now) {
-    for (const int fd : reading.fds) perf_.close(fd);
+    close_all(perf_, reading.fds);
     return false;
   }
   reading.before = *now;

@@ -6,11 +6,11 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <cstdlib>
 #include <filesystem>
 #include <thread>
 
 #include "base/clock.hpp"
+#include "base/process_place.hpp"
 #include "energy/sysfs.hpp"
 
 namespace perdure::energy {
@@ -46,8 +46,7 @@ Result<FileHandle> open_lock(const Result<Directory>& directory) {
 }  // namespace
 
 std::string state_directory() {
-  const char* given = std::getenv("PERDURE_ENERGY_STATE");
-  if (given != nullptr && *given != '\0') return given;
+  if (const std::string given = environment("PERDURE_ENERGY_STATE"); !given.empty()) return given;
   const std::string root = sysfs_root();
   if (const std::string run = root + "/run/perdure-energy"; may_use(run)) return run;
   return root + "/dev/shm/perdure-energy-" + std::to_string(::geteuid());

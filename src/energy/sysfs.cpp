@@ -17,11 +17,13 @@ namespace {
 
 constexpr std::size_t text_bytes_max = std::size_t{1} << 20U;  // the kernel's are a page or so
 
+std::string without_slash(std::string root) {
+  return root.erase(root.find_last_not_of('/') + 1);
+}
+
 }  // namespace
 
-FileSysfs::FileSysfs(std::string root) : root_(std::move(root)) {
-  while (!root_.empty() && root_.back() == '/') root_.pop_back();
-}
+FileSysfs::FileSysfs(std::string root) : root_(without_slash(std::move(root))) {}
 
 SysfsText FileSysfs::read(const std::string& path) {
   const FileHandle file = open_kernel_file(at(path), O_RDONLY);
@@ -35,9 +37,7 @@ SysfsText FileSysfs::read(const std::string& path) {
     if (count <= 0) break;
     got.text.append(buffer.data(), static_cast<std::size_t>(count));
   }
-  while (!got.text.empty() && (got.text.back() == '\n' || got.text.back() == ' ')) {
-    got.text.pop_back();
-  }
+  got.text.erase(got.text.find_last_not_of("\n ") + 1);
   return got;
 }
 
@@ -72,9 +72,7 @@ std::string FileSysfs::resolve(const std::string& path) {
 }
 
 std::string sysfs_root() {
-  std::string root = environment("PERDURE_SYSFS_ROOT");
-  while (!root.empty() && root.back() == '/') root.pop_back();
-  return root;
+  return without_slash(environment("PERDURE_SYSFS_ROOT"));
 }
 
 Sysfs& machine() {
