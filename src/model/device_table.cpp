@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
+#include <ranges>
 #include <string_view>
 
 #include "base/files.hpp"
@@ -280,15 +281,10 @@ Result<DevicePreset> find_preset(const std::string& name) {
 }
 
 Result<MemoryModel> find_device(const std::string& spec) {
-  const std::size_t comma = spec.find(',');
-  Result<MemoryModel> model = find_entry(device_table(), "device", spec.substr(0, comma));
-  if (!model.ok() || comma == spec.npos) return model;
-  std::string_view rest = std::string_view(spec).substr(comma + 1);
-  for (bool more = true; more;) {
-    const std::size_t end = rest.find(',');
-    more = end != rest.npos;
-    PERDURE_TRY(apply_override(spec, rest.substr(0, end), model.value()));
-    if (more) rest.remove_prefix(end + 1);
+  Result<MemoryModel> model = find_entry(device_table(), "device", spec.substr(0, spec.find(',')));
+  if (!model.ok()) return model;
+  for (const auto part : std::views::split(spec, ',') | std::views::drop(1)) {
+    PERDURE_TRY(apply_override(spec, {part.begin(), part.end()}, model.value()));
   }
   return model;
 }

@@ -2,6 +2,7 @@
 #include "trace/recorder/options.hpp"
 
 #include <limits>
+#include <ranges>
 
 #include "base/quantity.hpp"
 #include "trace/cache_filter.hpp"
@@ -85,16 +86,13 @@ Status take_option(const std::string& key, const std::string& value, RecorderOpt
 
 Result<RecorderOptions> parse_recorder_options(const std::string& text) {
   RecorderOptions options;
-  std::size_t begin = text.find(',');
-  options.path = text.substr(0, begin);
+  options.path = text.substr(0, text.find(','));
   if (options.path.empty()) return invalid("it names no file; write FILE[,option=value…]");
-  while (begin != text.npos) {
-    const std::size_t end = text.find(',', begin + 1);
-    const std::string word = text.substr(begin + 1, end == text.npos ? end : end - begin - 1);
+  for (const auto part : std::views::split(text, ',') | std::views::drop(1)) {
+    const std::string word(part.begin(), part.end());
     const std::size_t equals = word.find('=');
     if (equals == word.npos) return invalid("'" + word + "' is not option=value");
     PERDURE_TRY(take_option(word.substr(0, equals), word.substr(equals + 1), options));
-    begin = end;
   }
   const Header& header = options.header;
   if (header.mode != FilterMode::none) PERDURE_TRY(check_shape(header.cache));
