@@ -25,23 +25,19 @@ extern "C" {
 #define PERDURE_TRACE_ENTRY(name) PERDURE_API void name
 #endif
 
-PERDURE_TRACE_ENTRY(perdure_trace_read)(std::uint64_t address, std::uint64_t bytes);
 PERDURE_TRACE_ENTRY(perdure_trace_read)(std::uint64_t address, std::uint64_t bytes) {
   record_access(address, bytes, false);
 }
 
-PERDURE_TRACE_ENTRY(perdure_trace_write)(std::uint64_t address, std::uint64_t bytes);
 PERDURE_TRACE_ENTRY(perdure_trace_write)(std::uint64_t address, std::uint64_t bytes) {
   record_access(address, bytes, true);
 }
 
 // The filter finds the entry again.
-PERDURE_TRACE_ENTRY(perdure_trace_read_miss)(std::uint64_t* entry, std::uint64_t address);
 PERDURE_TRACE_ENTRY(perdure_trace_read_miss)(std::uint64_t* /*entry*/, std::uint64_t address) {
   record_access(address, 1, false);
 }
 
-PERDURE_TRACE_ENTRY(perdure_trace_write_miss)(std::uint64_t* entry, std::uint64_t address);
 PERDURE_TRACE_ENTRY(perdure_trace_write_miss)(std::uint64_t* /*entry*/, std::uint64_t address) {
   record_access(address, 1, true);
 }
