@@ -137,11 +137,10 @@ Result<FrequencyJournal> load_journal(const Directory& directory, const std::str
   const std::string path = directory.path_of(file_name);
   auto file = directory.open_file(file_name, FileAccess::read);
   if (file.status().code() == Code::not_found) return FrequencyJournal{boot_id, {}, {}};
-  if (!file.ok()) return file.status();
-  auto text = read_rest(file.value(), path, file_bytes_max);
-  if (!text.ok()) return text.status();
+  PERDURE_TRY(file.status());
+  PERDURE_TRY_ASSIGN(const auto text, read_rest(file.value(), path, file_bytes_max));
   try {
-    return parse(text.value(), path, boot_id);
+    return parse(text, path, boot_id);
   } catch (const Json::parse_error& error) {  // its sentence repeats the text
     return damaged(path, "from byte " + std::to_string(error.byte) + " on it is not JSON");
   } catch (const Json::exception&) {

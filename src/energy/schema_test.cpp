@@ -34,7 +34,7 @@ TEST(Schema, good_documents_are_read_as_they_are) {
   EXPECT_EQ(plan.value().works_s.size(), 2U);
   const auto profile = parse_profile(document("profile").dump(), "it");
   ASSERT_TRUE(profile.ok()) << profile.status().message();
-  EXPECT_EQ(profile.value().points.at(1).bandwidth, 900);
+  EXPECT_EQ(profile.value().points.at(1).bandwidth.mean, 900);
 }
 
 TEST(Schema, what_the_library_needs_and_is_missing_or_mistyped_is_refused) {

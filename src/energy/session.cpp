@@ -17,16 +17,15 @@ constexpr std::uint64_t effect_after_ns = 50'000'000;
 // Of the profile, if it is of the device that the path lies on.
 Status fill_from_profile(const std::string& file, const Storage& storage, SessionRequest& request,
                          std::string& why_not) {
-  auto profile = read_profile(file);
-  if (!profile.ok()) return profile.status();
-  const std::string& device = profile.value().device;
+  PERDURE_TRY_ASSIGN(const auto profile, read_profile(file));
+  const std::string& device = profile.device;
   if (device != storage.name) {
     why_not = file + " is a profile of " + (device.empty() ? "an unknown device" : device) +
               ", and " + request.path + " lies on " + storage.name + ": it was not applied";
     return Status::success();
   }
-  request.read = best_settings(profile.value(), IoKind::read);
-  request.write = best_settings(profile.value(), IoKind::write);
+  request.read = best_settings(profile, IoKind::read);
+  request.write = best_settings(profile, IoKind::write);
   return Status::success();
 }
 

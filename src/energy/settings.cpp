@@ -63,8 +63,12 @@ Settings settings_of(const Json& level, const char* key) {
   return {frequency(level[key]), whole(level[key], "writers", 0, writers_max)};
 }
 
-void check_interval(double low, double high) {
+Measured measured(const Json& json) {
+  const double mean = positive(json, "mean");
+  const double low = interval_end(json, "low").value_or(mean);
+  const double high = interval_end(json, "high").value_or(mean);
   if (low > high) throw Wrong("an interval ends before it begins, or does not hold its mean");
+  return {mean, low, high};
 }
 
 PlanLevel level_of(const Json& json) {
@@ -84,18 +88,9 @@ ProfilePoint point_of(const Json& json) {
   point.kind = op == "read" ? IoKind::read : IoKind::write;
   point.freq_khz = frequency(json);
   point.writers = whole(json, "writers", 1, writers_max);
-  const Json& bandwidth = json.at("bandwidth_MBps");
-  point.bandwidth = positive(bandwidth, "mean");
-  point.bandwidth_low = interval_end(bandwidth, "low").value_or(point.bandwidth);
-  point.bandwidth_high = interval_end(bandwidth, "high").value_or(point.bandwidth);
-  check_interval(point.bandwidth_low, point.bandwidth_high);
+  point.bandwidth = measured(json.at("bandwidth_MBps"));
   if (json.contains("energy_J_per_MB") && !json["energy_J_per_MB"].is_null()) {
-    const Json& energy = json["energy_J_per_MB"];
-    point.energy = positive(energy, "mean");
-    point.energy_low = interval_end(energy, "low");
-    point.energy_high = interval_end(energy, "high");
-    check_interval(point.energy_low.value_or(*point.energy),
-                   point.energy_high.value_or(*point.energy));
+    point.energy = measured(json["energy_J_per_MB"]);
   }
   return point;
 }
@@ -129,18 +124,10 @@ Result<std::string> text_of(const std::string& path) {
   return text;
 }
 
-bool overlaps(double low, double high, double other_low, double other_high) {
-  return low <= other_high && other_low <= high;
-}
-
 bool is_as_good(const ProfilePoint& point, const ProfilePoint& best, bool by_energy) {
-  if (!by_energy) {
-    return overlaps(point.bandwidth_low, point.bandwidth_high, best.bandwidth_low,
-                    best.bandwidth_high);
-  }
-  return overlaps(point.energy_low.value_or(*point.energy),
-                  point.energy_high.value_or(*point.energy), best.energy_low.value_or(*best.energy),
-                  best.energy_high.value_or(*best.energy));
+  const Measured& one = by_energy ? *point.energy : point.bandwidth;
+  const Measured& other = by_energy ? *best.energy : best.bandwidth;
+  return one.low <= other.high && other.low <= one.high;
 }
 
 // The default clock, else the highest; then fewest writers.
@@ -204,8 +191,10 @@ std::optional<Settings> best_settings(const Profile& profile, IoKind kind) {
   if (points.empty()) return std::nullopt;
   const bool by_energy = std::ranges::all_of(
       points, [](const ProfilePoint& point) { return point.energy.has_value(); });
-  const auto best = by_energy ? *std::ranges::min_element(points, {}, &ProfilePoint::energy)
-                              : *std::ranges::max_element(points, {}, &ProfilePoint::bandwidth);
+  const auto cost = [&](const ProfilePoint& point) {
+    return by_energy ? point.energy->mean : -point.bandwidth.mean;
+  };
+  const ProfilePoint& best = *std::ranges::min_element(points, {}, cost);
   const ProfilePoint* chosen = &best;
   for (const ProfilePoint& point : points) {
     if (is_as_good(point, best, by_energy) && changes_less(point, *chosen)) chosen = &point;

@@ -29,12 +29,17 @@ struct Settings {
   unsigned writers = 0;                   // at a time on a node; 0: as many as like
 };
 
+// A mean and its confidence interval.
+struct Measured {
+  double mean = 0, low = 0, high = 0;
+};
+
 struct ProfilePoint {
   IoKind kind = IoKind::write;
   std::optional<std::uint64_t> freq_khz;
   unsigned writers = 0;
-  double bandwidth = 0, bandwidth_low = 0, bandwidth_high = 0;  // MB/s
-  std::optional<double> energy, energy_low, energy_high;        // J/MB
+  Measured bandwidth;              // MB/s
+  std::optional<Measured> energy;  // J/MB
 };
 
 struct Profile {

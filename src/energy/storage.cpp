@@ -102,7 +102,7 @@ void describe(Sysfs& sysfs, const std::string& disk, Storage& storage) {
   }
 }
 
-Result<dev_t> block_device_of(const Mount& mount, dev_t device) {
+dev_t block_device_of(const Mount& mount, dev_t device) {
   struct stat source{};
   if (::stat(mount.source.c_str(), &source) == 0 && S_ISBLK(source.st_mode)) return source.st_rdev;
   return device;
@@ -126,7 +126,7 @@ Result<Storage> storage_at(Sysfs& sysfs, const std::string& path, int depth) {
       auto under = storage_at(sysfs, upper, depth + 1);
       if (under.ok()) return under;
     }
-    if (major(device) == 0) device = block_device_of(mount, device).take();
+    if (major(device) == 0) device = block_device_of(mount, device);
   }
   if (storage.is_memory) {
     storage.name = memory_device;

@@ -23,9 +23,9 @@ std::string without_slash(std::string root) {
 
 }  // namespace
 
-FileSysfs::FileSysfs(std::string root) : root_(without_slash(std::move(root))) {}
+Sysfs::Sysfs(std::string root) : root_(without_slash(std::move(root))) {}
 
-SysfsText FileSysfs::read(const std::string& path) {
+SysfsText Sysfs::read(const std::string& path) {
   const FileHandle file = open_kernel_file(at(path), O_RDONLY);
   if (file.fd() < 0) return {errno, {}};
   SysfsText got;
@@ -41,7 +41,7 @@ SysfsText FileSysfs::read(const std::string& path) {
   return got;
 }
 
-int FileSysfs::write(const std::string& path, const std::string& text) {
+int Sysfs::write(const std::string& path, const std::string& text) {
   const FileHandle file = open_kernel_file(at(path), O_WRONLY);
   if (file.fd() < 0) return errno;
   ssize_t count = 0;
@@ -52,15 +52,15 @@ int FileSysfs::write(const std::string& path, const std::string& text) {
   return count < static_cast<ssize_t>(text.size()) ? EIO : 0;
 }
 
-std::vector<std::string> FileSysfs::list(const std::string& path) {
+std::vector<std::string> Sysfs::list(const std::string& path) const {
   return kernel_names(at(path));
 }
 
-bool FileSysfs::writable(const std::string& path) {
+bool Sysfs::writable(const std::string& path) {
   return ::access(at(path).c_str(), W_OK) == 0;
 }
 
-std::string FileSysfs::resolve(const std::string& path) {
+std::string Sysfs::resolve(const std::string& path) const {
   std::array<char, PATH_MAX> full{};
   std::array<char, PATH_MAX> top{};
   if (::realpath(at(path).c_str(), full.data()) == nullptr) return {};
@@ -76,7 +76,7 @@ std::string sysfs_root() {
 }
 
 Sysfs& machine() {
-  static FileSysfs files(sysfs_root());
+  static Sysfs files(sysfs_root());
   return files;
 }
 

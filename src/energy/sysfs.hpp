@@ -25,30 +25,19 @@ struct SysfsText {
 
 class Sysfs {
  public:
-  Sysfs() = default;
+  explicit Sysfs(std::string root);
   Sysfs(const Sysfs&) = delete;
   Sysfs& operator=(const Sysfs&) = delete;
   virtual ~Sysfs() = default;
 
-  virtual SysfsText read(const std::string& path) = 0;
+  virtual SysfsText read(const std::string& path);
   // One write(2) of the whole text; 0, or the errno.
-  virtual int write(const std::string& path, const std::string& text) = 0;
+  virtual int write(const std::string& path, const std::string& text);
+  virtual bool writable(const std::string& path);
   // Names in a folder, sorted; none if it can't be read.
-  virtual std::vector<std::string> list(const std::string& path) = 0;
-  virtual bool writable(const std::string& path) = 0;
+  std::vector<std::string> list(const std::string& path) const;
   // Where a link leads: the folder's path below the root, or "" if there is none.
-  virtual std::string resolve(const std::string& path) = 0;
-};
-
-// Below `root`, by system calls.
-class FileSysfs final : public Sysfs {
- public:
-  explicit FileSysfs(std::string root);
-  SysfsText read(const std::string& path) override;
-  int write(const std::string& path, const std::string& text) override;
-  std::vector<std::string> list(const std::string& path) override;
-  bool writable(const std::string& path) override;
-  std::string resolve(const std::string& path) override;
+  std::string resolve(const std::string& path) const;
 
  private:
   std::string at(const std::string& path) const { return root_ + "/" + path; }

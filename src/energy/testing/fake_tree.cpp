@@ -179,7 +179,7 @@ std::optional<SysfsText> FakeTree::read(const std::string& path) {
 
 SysfsText FakeSysfs::read(const std::string& path) {
   auto own = tree_.read(path);
-  return own ? *own : files_.read(path);
+  return own ? *own : Sysfs::read(path);
 }
 
 int FakeSysfs::write(const std::string& path, const std::string& text) {

@@ -59,17 +59,14 @@ bool make_machine(const FakeTree& tree, const std::string& kind);
 // The seam, on a fake tree in this process.
 class FakeSysfs final : public Sysfs {
  public:
-  explicit FakeSysfs(const std::string& root) : tree_(root), files_(root) {}
+  explicit FakeSysfs(const std::string& root) : Sysfs(root), tree_(root) {}
   SysfsText read(const std::string& path) override;
   int write(const std::string& path, const std::string& text) override;
-  std::vector<std::string> list(const std::string& path) override { return files_.list(path); }
   bool writable(const std::string& path) override { return tree_.writable(path); }
-  std::string resolve(const std::string& path) override { return files_.resolve(path); }
   FakeTree& tree() { return tree_; }
 
  private:
   FakeTree tree_;
-  FileSysfs files_;
 };
 
 }  // namespace perdure::energy::fake
