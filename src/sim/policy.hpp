@@ -14,7 +14,7 @@
 //   static constexpr bool looks_at_counters = true
 // Exactly one of hit and miss is called for each record, before its accesses are counted. The file
 // ends with its entry for the table,
-//   const PolicyEntry& NAME_policy()   that returns a static policy_entry<P>({.name = "NAME", …})
+//   PolicyEntry NAME_policy()   that returns policy_entry<P>({.name = "NAME", …})
 // and NAME is added to the list in CMakeLists.txt: nothing else. policies/fifo.cpp is the template:
 // copy it. The tests then try the new one on random traces by themselves.
 #pragma once

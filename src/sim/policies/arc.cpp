@@ -93,13 +93,12 @@ class Arc {
 
 }  // namespace
 
-const PolicyEntry& arc_policy() {
-  static const PolicyEntry entry = policy_entry<Arc>({
+PolicyEntry arc_policy() {
+  return policy_entry<Arc>({
       .name = "arc",
       .description = "adaptive replacement cache, over both memories",
       .options = {fill_option()},
   });
-  return entry;
 }
 
 }  // namespace perdure::sim

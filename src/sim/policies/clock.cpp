@@ -47,13 +47,12 @@ class Clock {
 
 }  // namespace
 
-const PolicyEntry& clock_policy() {
-  static const PolicyEntry entry = policy_entry<Clock>({
+PolicyEntry clock_policy() {
+  return policy_entry<Clock>({
       .name = "clock",
       .description = "second chance, over both memories",
       .options = {fill_option()},
   });
-  return entry;
 }
 
 }  // namespace perdure::sim

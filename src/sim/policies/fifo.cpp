@@ -34,13 +34,12 @@ class Fifo {
 
 }  // namespace
 
-const PolicyEntry& fifo_policy() {
-  static const PolicyEntry entry = policy_entry<Fifo>({
+PolicyEntry fifo_policy() {
+  return policy_entry<Fifo>({
       .name = "fifo",
       .description = "first in, first out, over both memories",
       .options = {fill_option()},
   });
-  return entry;
 }
 
 }  // namespace perdure::sim

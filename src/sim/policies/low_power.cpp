@@ -150,8 +150,8 @@ class LowPower {
 
 }  // namespace
 
-const PolicyEntry& low_power_policy() {
-  static const PolicyEntry entry = policy_entry<LowPower>({
+PolicyEntry low_power_policy() {
+  return policy_entry<LowPower>({
       .name = "low_power",
       .description = "MRAM-fixed while the MRAM hit rate is above a threshold, LRU over both below",
       .options = {{.name = "alpha",
@@ -179,7 +179,6 @@ const PolicyEntry& low_power_policy() {
                   rank_option()},
       .needs_counts = true,
   });
-  return entry;
 }
 
 }  // namespace perdure::sim

@@ -33,14 +33,13 @@ class Lru {
 
 }  // namespace
 
-const PolicyEntry& lru_policy() {
-  static const PolicyEntry entry = policy_entry<Lru>({
+PolicyEntry lru_policy() {
+  return policy_entry<Lru>({
       .name = "lru",
       .description = "simple LRU over both memories",
       .options = {fill_option()},
       .exact_when_reduced = true,
   });
-  return entry;
 }
 
 }  // namespace perdure::sim

@@ -53,15 +53,14 @@ class MramFixed {
 
 }  // namespace
 
-const PolicyEntry& mram_fixed_policy() {
-  static const PolicyEntry entry = policy_entry<MramFixed>({
+PolicyEntry mram_fixed_policy() {
+  return policy_entry<MramFixed>({
       .name = "mram_fixed",
       .description = "the hottest pages are pinned in MRAM, the others share DRAM under LRU",
       .options = {rank_option()},
       .needs_counts = true,
       .exact_when_reduced = true,
   });
-  return entry;
 }
 
 }  // namespace perdure::sim

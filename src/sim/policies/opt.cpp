@@ -68,8 +68,8 @@ class Opt {
 
 }  // namespace
 
-const PolicyEntry& opt_policy() {
-  static const PolicyEntry entry = policy_entry<Opt>({
+PolicyEntry opt_policy() {
+  return policy_entry<Opt>({
       .name = "opt",
       .description = "fewest faults possible, over both memories; a bound, as it knows the future",
       .options = {fill_option()},
@@ -77,7 +77,6 @@ const PolicyEntry& opt_policy() {
       .is_bound = true,
       .exact_when_reduced = true,
   });
-  return entry;
 }
 
 }  // namespace perdure::sim

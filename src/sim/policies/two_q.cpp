@@ -66,8 +66,8 @@ class TwoQ {
 
 }  // namespace
 
-const PolicyEntry& two_q_policy() {
-  static const PolicyEntry entry = policy_entry<TwoQ>({
+PolicyEntry two_q_policy() {
+  return policy_entry<TwoQ>({
       .name = "two_q",
       .description = "2Q, full version, over both memories",
       .options = {fill_option(),
@@ -82,7 +82,6 @@ const PolicyEntry& two_q_policy() {
                    .least = 0,
                    .most = 100}},
   });
-  return entry;
 }
 
 }  // namespace perdure::sim
