@@ -153,14 +153,20 @@ std::string own_path(const std::string& directory, const char* name) {
   return directory + "/" + name + "." + std::to_string(rank);
 }
 
+std::unique_ptr<Way> cached_way(const Options& options, bool on_two_nodes) {
+  Hints hints = {{"perdure_cache", "on"},
+                 {"perdure_cache_directory", options.memory + "/pool"},
+                 {"perdure_cache_from", "0"}};
+  if (on_two_nodes) hints.emplace_back("perdure_cache_layout", "parts");
+  return std::make_unique<MpiFileWay>("cached", options.memory + "/cached",
+                                      2 * options.region_bytes, hints);
+}
+
 std::vector<std::unique_ptr<Way>> local_ways(const Options& options) {
   const std::uint64_t bytes = 2 * options.region_bytes;
   std::vector<std::unique_ptr<Way>> ways;
-  const Hints on = {{"perdure_cache", "on"},
-                    {"perdure_cache_directory", options.memory + "/pool"},
-                    {"perdure_cache_from", "0"}};
   const Hints off = {{"perdure_cache", "off"}};
-  ways.push_back(std::make_unique<MpiFileWay>("cached", options.memory + "/cached", bytes, on));
+  ways.push_back(cached_way(options, false));
   ways.push_back(std::make_unique<MappedWay>(own_path(options.memory, "mapped"), bytes));
   ways.push_back(std::make_unique<OrderedWay>(own_path(options.memory, "ordered"), bytes));
   ways.push_back(std::make_unique<PosixWay>("posix-tmpfs", own_path(options.memory, "posix")));
@@ -252,18 +258,9 @@ void measure_rounds(const Options& options, Bench& bench, std::array<Way*, 2> wa
   }
 }
 
-std::unique_ptr<Way> two_node_way(const Options& options) {
-  const Hints hints = {{"perdure_cache", "on"},
-                       {"perdure_cache_directory", options.memory + "/pool"},
-                       {"perdure_cache_from", "0"},
-                       {"perdure_cache_layout", "parts"}};
-  return std::make_unique<MpiFileWay>("cached", options.memory + "/cached",
-                                      2 * options.region_bytes, hints);
-}
-
 void measure_remote(const Options& options) {
   Bench bench(options);
-  const auto cached = two_node_way(options);
+  const auto cached = cached_way(options, true);
   MappedWay memory(own_path(options.memory, "mapped"), options.region_bytes);
   bench.warm_up(memory, 0);
   bench.warm_up(*cached, static_cast<std::uint64_t>(rank) * options.region_bytes);
@@ -296,7 +293,7 @@ std::pair<std::uint64_t, int> others_cpu() {
 }
 
 void measure_idle(const Options& options) {
-  const auto cached = two_node_way(options);
+  const auto cached = cached_way(options, true);
   std::vector<char> bytes(large_bytes);
   cached->read(static_cast<std::uint64_t>(1 - rank) * options.region_bytes, bytes.data(), 8);
   MPI_Barrier(MPI_COMM_WORLD);
@@ -315,7 +312,9 @@ void pretend_nodes() {
   if (own != nullptr) ::setenv("PERDURE_NODE_ID", own, 1);
 }
 
-Options parse(int argc, char** argv) {
+}  // namespace
+
+int main(int argc, char** argv) {
   Options options;
   CLI::App app("What accesses to files cost two ranks");
   app.add_option("mode", options.mode)
@@ -326,18 +325,7 @@ Options parse(int argc, char** argv) {
   app.add_option("--gluster", options.gluster, "a directory of a parallel file system");
   app.add_option("--rounds", options.rounds)->check(CLI::PositiveNumber);
   app.add_option("--region-bytes", options.region_bytes);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    std::exit(app.exit(error));
-  }
-  return options;
-}
-
-}  // namespace
-
-int main(int argc, char** argv) {
-  const Options options = parse(argc, argv);
+  CLI11_PARSE(app, argc, argv);
   if (options.mode != "local") pretend_nodes();
   MPI_Init(&argc, &argv);
   int ranks = 0;

@@ -197,12 +197,16 @@ class Bench {
     return static_cast<int>(std::min(piece_words, memory_.size() - at));
   }
 
+  void put_and_get(const char* put_name, const char* get_name, const Size& size, const Layout& of) {
+    time_alone(named(put_name, size, "flush"), size.times,
+               [&](int i) { put(of, place(i)), flush(); });
+    time_alone(named(get_name, size, "flush"), size.times,
+               [&](int i) { get(of, place(i)), flush(); });
+  }
+
   void transfers(const Size& size) {
     const Layout all = straight(size);
-    time_alone(named("put", size, "flush"), size.times,
-               [&](int i) { put(all, place(i)), flush(); });
-    time_alone(named("get", size, "flush"), size.times,
-               [&](int i) { get(all, place(i)), flush(); });
+    put_and_get("put", "get", size, all);
     MPI_Request request = MPI_REQUEST_NULL;
     time_alone(named("rput", size, "flush"), size.times, [&](int i) {
       MPI_Rput(memory_.data(), all.words, MPI_INT64_T, 1, place(i), all.words, MPI_INT64_T, window_,
@@ -230,14 +234,8 @@ class Bench {
     MPI_Type_commit(&column);
     const Layout both = {words, 1, rows, 1, rows};
     const Layout one = {words / 8, words / 8, MPI_INT64_T, 1, column};
-    const auto time = [&](const char* put_name, const char* get_name, const Layout& of) {
-      time_alone(named(put_name, size, "flush"), size.times,
-                 [&](int i) { put(of, place(i)), flush(); });
-      time_alone(named(get_name, size, "flush"), size.times,
-                 [&](int i) { get(of, place(i)), flush(); });
-    };
-    time("put-rows", "get-rows", both);
-    time("put-column", "get-column", one);
+    put_and_get("put-rows", "get-rows", size, both);
+    put_and_get("put-column", "get-column", size, one);
     MPI_Type_free(&column);
     MPI_Type_free(&rows);
   }
