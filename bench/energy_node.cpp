@@ -51,9 +51,8 @@ int token_cost(int repeats) {
     }
     samples.push_back(static_cast<double>(perdure::monotonic_ns() - start_ns) / batch / 1000);
   }
-  perdure::Fact fact{.bench = "energy", .name = "token", .metric = "cost", .unit = "us"};
-  perdure::set_samples(fact, samples);
-  perdure::print_fact(fact);
+  perdure::print_fact(perdure::of_samples(
+      {.bench = "energy", .name = "token", .metric = "cost", .unit = "us"}, samples));
   return tokens.counters().went_ahead == 0 ? 0 : 1;
 }
 

@@ -265,10 +265,9 @@ void report(std::size_t mib, const std::string& what, const char* metric, const 
             .name = "update-" + std::to_string(mib) + what,
             .metric = metric,
             .unit = unit};
-  set_samples(fact, std::move(samples));
-  if (claimed) claim_at_most(fact, ratio_target);
   fact.more.emplace_back("bytes", static_cast<std::int64_t>(mib << 20U));
-  print_fact(fact);
+  fact = of_samples(std::move(fact), std::move(samples));
+  print_fact(claimed ? at_most(ratio_target, fact) : fact);
 }
 
 // The strategy of ours with the smallest median.
@@ -277,11 +276,10 @@ std::string best_of(const std::vector<Strategy>& strategies, const Samples& rati
   double least = 0;
   for (const Strategy& strategy : strategies) {
     if (!strategy.ours) continue;
-    Fact fact;
-    set_samples(fact, ratios.at(strategy.name));
-    if (!best.empty() && *fact.value >= least) continue;
+    const double median = *of_samples({}, ratios.at(strategy.name)).value;
+    if (!best.empty() && median >= least) continue;
     best = strategy.name;
-    least = *fact.value;
+    least = median;
   }
   return best;
 }

@@ -57,25 +57,6 @@ double cpu_seconds() {
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
-// Page numbers by an inverted distribution: a page for a uniform number.
-class Zipf {
- public:
-  Zipf() : sums_(pages), random_(1) {
-    double sum = 0;
-    for (std::uint32_t i = 0; i < pages; ++i) sums_[i] = sum += 1.0 / (i + 1.0);
-    for (double& each : sums_) each /= sum;
-  }
-  std::uint64_t next() {
-    const double share = std::uniform_real_distribution<double>()(random_);
-    const auto rank = std::lower_bound(sums_.begin(), sums_.end(), share) - sums_.begin();
-    return static_cast<std::uint64_t>(rank) * 0x9e3779b1U % pages;  // hot pages are anywhere
-  }
-
- private:
-  std::vector<double> sums_;
-  std::mt19937_64 random_;
-};
-
 Status write_trace(const std::string& path, std::uint64_t accesses, std::uint32_t floor_pages,
                    const std::function<std::uint64_t(std::uint64_t)>& page_of) {
   trace::Header header;
@@ -116,8 +97,7 @@ Result<Rate> run_lru(trace::Reader& reader,
       std::max<std::uint64_t>(totals->pages.size() / 2, std::max(reader.header().floor_pages, 1U));
   configuration.dram_bytes = frames * reader.header().page_bytes;
   configuration.progress = watch;
-  PERDURE_TRY_ASSIGN(auto outcome, sim::run(reader, configuration));
-  const sim::Outcome& done = outcome;
+  PERDURE_TRY_ASSIGN(const sim::Outcome done, sim::run(reader, configuration));
   return Rate{done.counters.accesses(), done.records, done.pages};
 }
 
@@ -136,47 +116,37 @@ Status measure_memory(const Trace& trace, Case run, Measured& measured) {
   const std::size_t before = heap_bytes();
   std::size_t most = before;
   PERDURE_TRY_ASSIGN(auto reader, trace::Reader::open(trace.path));
-  auto rate = run(*reader, [&](const sim::Progress&) {
-    most = std::max(most, heap_bytes());
-    return true;
-  });
-  if (!rate.ok()) return rate.status();
+  PERDURE_TRY_ASSIGN(const Rate rate, run(*reader, [&](const sim::Progress&) {
+                       most = std::max(most, heap_bytes());
+                       return true;
+                     }));
   measured.bytes = static_cast<double>(most - before);
-  measured.pages = rate.value().pages;
+  measured.pages = rate.pages;
   return Status::success();
 }
 
 Status measure_rate(const Trace& trace, Case run, Measured& measured) {
   const double begin = cpu_seconds();
   PERDURE_TRY_ASSIGN(auto reader, trace::Reader::open(trace.path));
-  auto rate = run(*reader, {});
-  if (!rate.ok()) return rate.status();
+  PERDURE_TRY_ASSIGN(const Rate rate, run(*reader, {}));
   const double seconds = cpu_seconds() - begin;
-  measured.accesses_per_s.push_back(static_cast<double>(rate.value().accesses) / seconds);
-  measured.records_per_s.push_back(static_cast<double>(rate.value().records) / seconds);
+  measured.accesses_per_s.push_back(static_cast<double>(rate.accesses) / seconds);
+  measured.records_per_s.push_back(static_cast<double>(rate.records) / seconds);
   return Status::success();
 }
 
 void report(const Trace& trace, const std::string& name, double target, const Measured& measured) {
-  const auto fact_of = [&](const char* metric, const char* unit) {
+  const auto fact_of = [&](const char* metric, const char* unit, std::vector<double> samples) {
     Fact fact{.bench = "memsim", .name = name, .metric = metric, .unit = unit};
     fact.more = {{"trace", trace.name}, {"pages", static_cast<std::int64_t>(measured.pages)}};
-    return fact;
+    return of_samples(std::move(fact), std::move(samples));
   };
-  Fact accesses = fact_of("accesses_per_s", "1/s");
-  set_samples(accesses, measured.accesses_per_s);
-  claim_at_least(accesses, target);
-  print_fact(accesses);
-  Fact records = fact_of("records_per_s", "1/s");
-  set_samples(records, measured.records_per_s);
-  print_fact(records);
-  Fact bytes = fact_of("bytes_per_page", "B");
-  set_samples(bytes,
-              {measured.bytes / static_cast<double>(std::max<std::uint64_t>(measured.pages, 1))});
+  print_fact(at_least(target, fact_of("accesses_per_s", "1/s", measured.accesses_per_s)));
+  print_fact(fact_of("records_per_s", "1/s", measured.records_per_s));
+  const auto pages_seen = static_cast<double>(std::max<std::uint64_t>(measured.pages, 1));
   // A constant of 4 MB, for frames of the trace, is no matter of its pages.
-  const double constant = 4e6 / static_cast<double>(std::max<std::uint64_t>(measured.pages, 1));
-  claim_at_most(bytes, bytes_target + constant);
-  print_fact(bytes);
+  print_fact(at_most(bytes_target + 4e6 / pages_seen,
+                     fact_of("bytes_per_page", "B", {measured.bytes / pages_seen})));
 }
 
 Status measure(const Options& options, const std::vector<Trace>& traces) {
@@ -207,12 +177,16 @@ Status measure(const Options& options, const std::vector<Trace>& traces) {
 Status make_traces(const Options& options, std::vector<Trace>& traces) {
   const std::uint64_t accesses = options.quick ? 10000000 : 40000000;
   const std::string begin = options.directory + "/perdure-memsim-" + std::to_string(::getpid());
+  std::vector<double> weights(pages);  // of ranks, by Zipf
+  for (std::uint32_t i = 0; i < pages; ++i) weights[i] = 1.0 / (i + 1.0);
   for (const std::uint32_t floor : {0U, reduction}) {
     const std::string kind = floor == 0 ? "" : ", reduced";
     traces.push_back({"zipf" + kind, begin + "-zipf-" + std::to_string(floor)});
-    Zipf zipf;
-    PERDURE_TRY(write_trace(traces.back().path, accesses, floor,
-                            [&](std::uint64_t) { return zipf.next(); }));
+    std::mt19937_64 random(1);
+    std::discrete_distribution<std::uint64_t> rank(weights.begin(), weights.end());
+    PERDURE_TRY(write_trace(traces.back().path, accesses, floor, [&](std::uint64_t) {
+      return rank(random) * 0x9e3779b1U % pages;  // hot pages are anywhere
+    }));
     traces.push_back({"loop" + kind, begin + "-loop-" + std::to_string(floor)});
     PERDURE_TRY(write_trace(traces.back().path, accesses, floor,
                             [](std::uint64_t i) { return i % pages; }));

@@ -44,8 +44,9 @@ Result<std::unique_ptr<Device>> open_scratch(const PersistOptions& options, std:
 // Takes [begin, begin + count) out of all caches.
 void evict(const std::byte* begin, std::size_t count);
 
-double nanoseconds_of(const std::function<void()>& work);
+Result<double> nanoseconds_of(const std::function<Status()>& work);
 
+// Of the case NAME/SIZE/THREADS.
 Fact fact_of(const std::string& name, const std::string& metric, const std::string& unit,
              std::size_t size_bytes, unsigned threads);
 

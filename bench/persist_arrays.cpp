@@ -28,37 +28,26 @@ class ManyArrays {
   ManyArrays& operator=(const ManyArrays&) = delete;
 
   Status measure() {
-    Status status;
-    const double made = nanoseconds_of([&] { status = make(); });
-    PERDURE_TRY(status);
-    say_each("make", made);
+    PERDURE_TRY_ASSIGN(const double made, nanoseconds_of([&] { return make(); }));
+    say_each("make", "time_of_each", "ns", made);
     for (const std::size_t changed : {0U, 1U, 10U}) PERDURE_TRY(measure_commits(changed));
-    Fact room = fact("file", "room", "B");
-    set_samples(room,
-                {static_cast<double>(pool_->device().size_bytes()) / static_cast<double>(count_)});
-    print_fact(room);
+    const auto file_bytes = static_cast<double>(pool_->device().size_bytes());
+    say_each("file", "room", "B", file_bytes);
     pool_.reset();
-    const double opened = nanoseconds_of([&] { status = open_again(); });
-    PERDURE_TRY(status);
-    say_each("open", opened);
+    PERDURE_TRY_ASSIGN(const double opened, nanoseconds_of([&] { return open_again(); }));
+    say_each("open", "time_of_each", "ns", opened);
     return Status::success();
   }
 
  private:
   Fact fact(const std::string& name, const std::string& metric, const std::string& unit) const {
-    Fact made;
-    made.bench = "persist";
-    made.name = "arrays-" + name;
-    made.metric = metric;
-    made.unit = unit;
+    Fact made{.bench = "persist", .name = "arrays-" + name, .metric = metric, .unit = unit};
     made.more = {{"arrays", static_cast<std::int64_t>(count_)},
                  {"size", static_cast<std::int64_t>(array_bytes)}};
     return made;
   }
-  void say_each(const std::string& name, double total_ns) const {
-    Fact each = fact(name, "time_of_each", "ns");
-    set_samples(each, {total_ns / static_cast<double>(count_)});
-    print_fact(each);
+  void say_each(const char* name, const char* metric, const char* unit, double total) const {
+    print_fact(of_samples(fact(name, metric, unit), {total / static_cast<double>(count_)}));
   }
 
   Status open_arrays() {
@@ -100,14 +89,12 @@ class ManyArrays {
         std::memset(array->working(), i, array_bytes);
         PERDURE_TRY(array->mark(0, array_bytes));
       }
-      Status status;
-      samples.push_back(nanoseconds_of([&] { status = pool_->commit().status(); }));
-      PERDURE_TRY(status);
+      const auto commit = [&] { return pool_->commit().status(); };
+      PERDURE_TRY_ASSIGN(samples.emplace_back(), nanoseconds_of(commit));
     }
     Fact commit = fact("commit", "time", "ns");
     commit.more.emplace_back("changed", static_cast<std::int64_t>(changed));
-    set_samples(commit, std::move(samples));
-    print_fact(commit);
+    print_fact(of_samples(commit, std::move(samples)));
     return Status::success();
   }
 

@@ -92,9 +92,7 @@ Result<Times> race(const CopyField& field, Device& memory, std::vector<std::byte
       const Contender& contender = field.contenders()[(turn + shift) % count];
       std::memset(source.data(), round, size);
       evict(memory.base(), size);
-      Status status;
-      const double ns = nanoseconds_of([&] { status = contender.copy(size); });
-      PERDURE_TRY(status);
+      PERDURE_TRY_ASSIGN(const double ns, nanoseconds_of([&] { return contender.copy(size); }));
       if (round >= 0) times[contender.name].push_back(ns);
     }
   }
@@ -111,29 +109,23 @@ void report_rates(const Times& times, std::size_t size, unsigned threads) {
   for (const auto& [name, ns] : times) {
     std::vector<double> rates;
     for (const double one : ns) rates.push_back(static_cast<double>(size) / one);
-    Fact fact = fact_of(name + "/" + std::to_string(size) + "/" + std::to_string(threads),
-                        "bandwidth", "GB/s", size, threads);
-    set_samples(fact, rates);
-    print_fact(fact);
+    print_fact(of_samples(fact_of(name, "bandwidth", "GB/s", size, threads), rates));
   }
 }
 
 void report_ratios(const Times& times, std::size_t size, unsigned threads) {
-  const std::string suffix = "/" + std::to_string(size) + "/" + std::to_string(threads);
-  Fact against_libpmem = fact_of("copy" + suffix, "ratio_to_libpmem", "1", size, threads);
+  Fact to_libpmem = fact_of("copy", "ratio_to_libpmem", "1", size, threads);
   if (times.contains("libpmem")) {
-    set_samples(against_libpmem, ratios(times.at("copy"), times.at("libpmem")));
+    to_libpmem = of_samples(to_libpmem, ratios(times.at("copy"), times.at("libpmem")));
   } else {
-    against_libpmem.more.emplace_back("absent", "libpmem was not found when this was built");
+    to_libpmem.more.emplace_back("absent", "libpmem was not found when this was built");
   }
-  claim_at_most(against_libpmem, 1.05);
-  print_fact(against_libpmem);
+  print_fact(at_most(1.05, to_libpmem));
   for (const auto& [name, target] : {std::pair{"copy", 0.8}, std::pair{"fused", 1.2},
                                      std::pair{"fused_crc64", 0.0}, std::pair{"fused_xxh3", 0.0}}) {
-    Fact fact = fact_of(name + suffix, "ratio_to_memcpy", "1", size, threads);
-    set_samples(fact, ratios(times.at(name), times.at("memcpy")));
-    if (size == claimed_bytes && target != 0) claim_at_most(fact, target);
-    print_fact(fact);
+    const Fact fact = of_samples(fact_of(name, "ratio_to_memcpy", "1", size, threads),
+                                 ratios(times.at(name), times.at("memcpy")));
+    print_fact(size == claimed_bytes && target != 0 ? at_most(target, fact) : fact);
   }
 }
 
@@ -145,11 +137,10 @@ Status measure_copies(const PersistOptions& options) {
   for (const unsigned threads : options.threads) {
     const CopyField field(*memory, threads, source);
     for (std::size_t size = std::size_t{64} << 10U; size <= options.largest_bytes; size *= 4) {
-      const Result<Times> times =
-          race(field, *memory, source, size, repetitions_of(size, options.quick));
-      if (!times.ok()) return times.status();
-      report_ratios(times.value(), size, threads);
-      report_rates(times.value(), size, threads);
+      const int repetitions = repetitions_of(size, options.quick);
+      PERDURE_TRY_ASSIGN(const Times times, race(field, *memory, source, size, repetitions));
+      report_ratios(times, size, threads);
+      report_rates(times, size, threads);
     }
   }
   return Status::success();

@@ -20,18 +20,7 @@ constexpr std::size_t figure5_bytes = std::size_t{20} << 20U;
 
 enum class LineState { dirty, clean, uncached };
 constexpr LineState states[] = {LineState::dirty, LineState::clean, LineState::uncached};
-
-const char* name_of(LineState state) {
-  switch (state) {
-    case LineState::dirty:
-      return "dirty";
-    case LineState::clean:
-      return "clean";
-    case LineState::uncached:
-      return "uncached";
-  }
-  return "";
-}
+constexpr const char* names[] = {"dirty", "clean", "uncached"};
 
 // Reads a word of every line, so that it is cached.
 std::uint64_t read_lines(const std::byte* begin, std::size_t count) {
@@ -66,7 +55,7 @@ double clock_ghz() {
   return 0;
 }
 
-void report(const std::string& name, std::vector<double> ns_per_line, std::size_t size,
+void report(const std::string& name, const std::vector<double>& ns_per_line, std::size_t size,
             unsigned threads) {
   Fact cycles = fact_of(name, "cycles_per_line", "cycles", size, threads);
   std::vector<double> converted;
@@ -75,11 +64,8 @@ void report(const std::string& name, std::vector<double> ns_per_line, std::size_
     if (ghz > 0) converted.push_back(ns * ghz);
   }
   if (ghz == 0) cycles.more.emplace_back("absent", "/proc/cpuinfo gives no clock rate");
-  set_samples(cycles, converted);
-  Fact ns = fact_of(name, "ns_per_line", "ns", size, threads);
-  set_samples(ns, std::move(ns_per_line));
-  print_fact(ns);
-  print_fact(cycles);
+  print_fact(of_samples(fact_of(name, "ns_per_line", "ns", size, threads), ns_per_line));
+  print_fact(of_samples(cycles, converted));
 }
 
 Status measure_one(Device& memory, const FlushPrimitives& primitives, std::size_t size,
@@ -91,20 +77,17 @@ Status measure_one(Device& memory, const FlushPrimitives& primitives, std::size_
   for (int round = -1; round < repetitions; ++round) {  // the first one only warms up
     for (std::size_t i = 0; i < std::size(states); ++i) {
       prepare(memory.base(), size, states[i], round);
-      Status status;
-      const double ns = nanoseconds_of([&] {
-        status = writer.flush(0, size);
-        if (status.ok()) status = device->fence();
-      });
-      PERDURE_TRY(status);
+      PERDURE_TRY_ASSIGN(const double ns, nanoseconds_of([&]() -> Status {
+                           PERDURE_TRY(writer.flush(0, size));
+                           return device->fence();
+                         }));
       const double lines = static_cast<double>(size / cache_line_bytes);
       if (round >= 0) ns_per_line[i].push_back(ns / lines);
     }
   }
   for (std::size_t i = 0; i < std::size(states); ++i) {
-    report("flush/" + std::string(primitives.flush_name) + "/" + name_of(states[i]) + "/" +
-               std::to_string(size) + "/" + std::to_string(threads),
-           std::move(ns_per_line[i]), size, threads);
+    report("flush/" + std::string(primitives.flush_name) + "/" + names[i], ns_per_line[i], size,
+           threads);
   }
   return Status::success();
 }
@@ -116,11 +99,6 @@ std::vector<std::size_t> sizes_of(const PersistOptions& options) {
     sizes.push_back(size);
   }
   return sizes;
-}
-
-// A fact has a value, so what is missing is reported apart from the facts.
-void report_absent(const char* flush_name) {
-  std::fprintf(stderr, "bench_persist: this processor lacks %s\n", flush_name);
 }
 
 int repetitions_of(std::size_t size, bool quick) {
@@ -137,7 +115,8 @@ Status measure_flushes(const PersistOptions& options) {
   for (const char* name : {"clflush", "clflushopt", "clwb", "dc cvac", "dc cvap"}) {
     const FlushPrimitives* primitives = flush_primitives_named(name);
     if (primitives == nullptr) {
-      report_absent(name);
+      // A fact has a value, so what is missing is reported apart from the facts.
+      std::fprintf(stderr, "bench_persist: this processor lacks %s\n", name);
       continue;
     }
     for (const std::size_t size : sizes) {

@@ -65,19 +65,16 @@ void evict(const std::byte* begin, std::size_t count) {
   evicting->fence();
 }
 
-double nanoseconds_of(const std::function<void()>& work) {
+Result<double> nanoseconds_of(const std::function<Status()>& work) {
   const std::uint64_t begin = monotonic_ns();
-  work();
+  PERDURE_TRY(work());
   return static_cast<double>(monotonic_ns() - begin);
 }
 
 Fact fact_of(const std::string& name, const std::string& metric, const std::string& unit,
              std::size_t size_bytes, unsigned threads) {
-  Fact fact;
-  fact.bench = "persist";
-  fact.name = name;
-  fact.metric = metric;
-  fact.unit = unit;
+  const std::string place = "/" + std::to_string(size_bytes) + "/" + std::to_string(threads);
+  Fact fact{.bench = "persist", .name = name + place, .metric = metric, .unit = unit};
   fact.more = {{"size_bytes", static_cast<std::int64_t>(size_bytes)},
                {"threads", static_cast<std::int64_t>(threads)}};
   return fact;

@@ -41,11 +41,10 @@ double timed(const Action& action) {
 void print(const Setting& setting, const char* metric, std::vector<double> values) {
   perdure::Fact fact{
       .bench = "windows", .name = "fence-" + setting.mode, .metric = metric, .unit = "us"};
-  perdure::set_samples(fact, std::move(values));
   fact.more = {{"window_bytes", static_cast<std::int64_t>(setting.bytes)},
                {"ranks", std::int64_t{setting.ranks}},
                {"mpi", setting.flavour}};
-  perdure::print_fact(fact);
+  perdure::print_fact(perdure::of_samples(fact, std::move(values)));
 }
 
 MPI_Win make_window(const Setting& setting) {

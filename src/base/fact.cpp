@@ -25,23 +25,26 @@ Json or_null(const std::optional<T>& value) {
 
 }  // namespace
 
-void set_samples(Fact& fact, std::vector<double> samples) {
+Fact of_samples(Fact fact, std::vector<double> samples) {
   fact.n = samples.size();
-  if (samples.empty()) return;
+  if (samples.empty()) return fact;
   std::ranges::sort(samples);
   fact.value = quantile(samples, 0.5);
   fact.low = quantile(samples, 0.25);
   fact.high = quantile(samples, 0.75);
+  return fact;
 }
 
-void claim_at_most(Fact& fact, double target) {
+Fact at_most(double target, Fact fact) {
   fact.target = target;
   if (fact.value.has_value()) fact.holds = *fact.value <= target;
+  return fact;
 }
 
-void claim_at_least(Fact& fact, double target) {
+Fact at_least(double target, Fact fact) {
   fact.target = target;
   if (fact.value.has_value()) fact.holds = *fact.value >= target;
+  return fact;
 }
 
 std::string fact_line(const Fact& fact) {

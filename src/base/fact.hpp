@@ -31,12 +31,12 @@ struct Fact {
   std::vector<std::pair<std::string, std::variant<std::int64_t, double, std::string>>> more = {};
 };
 
-// Sets value, low, high and n; no samples leave the value absent. Interpolates between samples.
-void set_samples(Fact& fact, std::vector<double> samples);
+// With value, low, high and n; no samples leave the value absent. Interpolates between samples.
+[[nodiscard]] Fact of_samples(Fact fact, std::vector<double> samples);
 
-// Claims that the value is at most (at least) `target`; an absent value holds nothing.
-void claim_at_most(Fact& fact, double target);
-void claim_at_least(Fact& fact, double target);
+// With the claim that the value is at most (at least) `target`; an absent value holds nothing.
+[[nodiscard]] Fact at_most(double target, Fact fact);
+[[nodiscard]] Fact at_least(double target, Fact fact);
 
 // The line, without its end; and the line to stdout at once, so that a killed run shows what it
 // had.
