@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -146,23 +146,24 @@ class Study:
         passed = [each for each in frames if self.in_pass(policy, mram, each, values)]
         found = {}
         curve = self.curves.curves[self.mram.index(mram)]
-        for each, (time_s, energy_j) in zip(passed, self.at(mram, passed)):
-            counters = curve.counters(each)
-            found[each] = Point(
-                policy=policy,
-                mram_bytes=mram,
-                dram_bytes=each * self.page_bytes,
-                time_s=time_s,
-                energy_j=energy_j,
-                page_ins=counters.dram.page_ins + counters.mram.page_ins,
-                page_outs=counters.dram.page_outs + counters.mram.page_outs,
-                by="pass",
-                trace_share=self.trace_share,
-            )
+        for each, costs in zip(passed, self.at(mram, passed)):
+            found[each] = self._point(policy, mram, each, costs, curve.counters(each), "pass")
         rest = [] if self.curves.partial else [each for each in frames if each not in found]
         for point in self._replay(policy, mram, rest, values):
             found[point.dram_bytes // self.page_bytes] = point
         return [found[each] for each in frames if each in found]
+
+    def _point(
+        self, policy: str, mram: int, frames: int, costs: tuple[float | None, float | None],
+        counters: Any, by: str,
+    ) -> Point:
+        return Point(
+            policy, mram, frames * self.page_bytes, *costs,
+            page_ins=counters.dram.page_ins + counters.mram.page_ins,
+            page_outs=counters.dram.page_outs + counters.mram.page_outs,
+            by=by,
+            trace_share=self.trace_share,
+        )
 
     def _replay(
         self, policy: str, mram: int, frames: list[int], values: dict[str, str]
@@ -170,20 +171,16 @@ class Study:
         if not frames:
             return
         step = self._watch.count(f"{policy}, MRAM {mram >> 20} MiB", len(frames))
-        waiting = list(reversed(frames))
         with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-            running: set[Future] = set()
-            while (waiting and not self._watch.stopped) or running:
-                while waiting and len(running) < (os.cpu_count() or 1) and not self._watch.stopped:
-                    running.add(pool.submit(self._run, policy, mram, waiting.pop(), values))
-                done, running = wait(running, return_when=FIRST_COMPLETED)
-                for each in done:
-                    step()
-                    point = each.result()
-                    if point is not None:
-                        yield point
+            for point in pool.map(lambda each: self._run(policy, mram, each, values), frames):
+                step()
+                if point is not None:
+                    yield point
 
     def _run(self, policy: str, mram: int, frames: int, values: dict[str, str]) -> Point | None:
+        """None if the watch was stopped before its end."""
+        if self._watch.stopped:
+            return None
         outcome = run_once(
             self.trace,
             self.options,
@@ -195,17 +192,8 @@ class Study:
         )
         if outcome.partial:
             return None
-        counters = outcome.counters
-        return Point(
-            policy=policy,
-            mram_bytes=mram,
-            dram_bytes=frames * self.page_bytes,
-            time_s=_seconds(outcome.cost.time_ns),
-            energy_j=_seconds(outcome.cost.energy_nj),
-            page_ins=counters.dram.page_ins + counters.mram.page_ins,
-            page_outs=counters.dram.page_outs + counters.mram.page_outs,
-            by="run",
-        )
+        costs = _seconds(outcome.cost.time_ns), _seconds(outcome.cost.energy_nj)
+        return self._point(policy, mram, frames, costs, outcome.counters, "run")
 
 
 def run_once(
