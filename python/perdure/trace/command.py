@@ -6,9 +6,9 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from threading import Thread
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -162,24 +162,11 @@ def _record_in_valgrind(
 
 def _run_interruptibly(work: Callable[[], object]) -> None:
     """Does `work`, which may wait for a pipe for ever, so that Ctrl-C ends it at once."""
-    failures: list[Exception] = []
-
-    def run() -> None:
-        try:
-            work()
-        except Exception as failure:
-            failures.append(failure)
-
-    worker = Thread(target=run, daemon=True)
-    worker.start()
     try:
-        while worker.is_alive():
-            worker.join(0.2)
+        ThreadPoolExecutor(1).submit(work).result()
     except KeyboardInterrupt:
         say("perdure: stopped", err=True)
         os._exit(INTERRUPTED)  # nothing can wake the other thread for an orderly end
-    if failures:
-        raise failures[0]
 
 
 def _tell_all(core: ModuleType, output: Path, traces: list[Path], as_json: bool, code: int) -> bool:

@@ -7,9 +7,9 @@ import ctypes
 import os
 import shutil
 import subprocess
-import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -126,21 +126,14 @@ def run_in_valgrind(
 def _import_beside(
     importing: TraceImport, out: int, running: subprocess.Popen,
     progress: Callable[[int, float], None],
-) -> Exception | None:
-    failures: list[Exception] = []
-
-    def read_all() -> None:
-        try:
-            importing.run()
-        except Exception as failure:  # reported by the thread that waits
-            failures.append(failure)
-            running.kill()
-
+) -> BaseException | None:
     began = time.monotonic()
-    reading = threading.Thread(target=read_all)
-    reading.start()
-    while reading.is_alive():
-        reading.join(_PROGRESS_S)
-        progress(importing.bytes, time.monotonic() - began)
+    with ThreadPoolExecutor(1) as thread:
+        reading = thread.submit(importing.run)
+        while not reading.done():
+            wait([reading], _PROGRESS_S)
+            progress(importing.bytes, time.monotonic() - began)
+    if reading.exception() is not None:
+        running.kill()
     os.close(out)
-    return failures[0] if failures else None
+    return reading.exception()
