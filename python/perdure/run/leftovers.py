@@ -10,8 +10,11 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
+
+from perdure.run.process_table import proc_text
 
 SHARED_MEMORY = Path("/dev/shm")
 _NAMES = (
@@ -80,32 +83,23 @@ def held_files() -> set[tuple[int, int]]:
     """(device, inode) of every file that a process has open or mapped, as far as we may look."""
     held: set[tuple[int, int]] = set()
     for process in Path("/proc").glob("[0-9]*"):
-        held |= _open_files(process / "fd") | _mapped_files(process / "maps")
+        held |= _open_files(process / "fd") | _mapped_files(process.name)
     return held
 
 
 def _open_files(folder: Path) -> set[tuple[int, int]]:
     found: set[tuple[int, int]] = set()
-    try:
-        names = os.listdir(folder)
-    except OSError:
-        return found
-    for name in names:
-        try:
-            status = os.stat(folder / name)
-        except OSError:
-            continue
-        found.add((status.st_dev, status.st_ino))
+    with suppress(OSError):
+        for name in os.listdir(folder):
+            with suppress(OSError):
+                status = os.stat(folder / name)
+                found.add((status.st_dev, status.st_ino))
     return found
 
 
-def _mapped_files(maps: Path) -> set[tuple[int, int]]:
+def _mapped_files(pid: str) -> set[tuple[int, int]]:
     found: set[tuple[int, int]] = set()
-    try:
-        lines = maps.read_text(errors="replace").splitlines()
-    except OSError:
-        return found
-    for line in lines:
+    for line in proc_text(f"{pid}/maps").splitlines():
         fields = line.split(maxsplit=5)
         if len(fields) == 6 and fields[4] != "0":
             major, minor = (int(part, 16) for part in fields[3].split(":"))

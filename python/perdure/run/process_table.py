@@ -58,14 +58,18 @@ class Process:
         return f"{self.pid} {self.name}"
 
 
+def proc_text(path: str) -> str:
+    """What a file below /proc says; nothing if its process has ended or is not ours."""
+    try:
+        with open(f"/proc/{path}", "rb") as file:
+            return file.read().decode(errors="replace")
+    except OSError:
+        return ""
+
+
 def read_process(pid: int) -> Process | None:
     """The process, or None if there is none."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            text = file.read().decode(errors="replace")
-    except OSError:
-        return None
-    name, _, rest = text.partition("(")[2].rpartition(") ")
+    name, _, rest = proc_text(f"{pid}/stat").partition("(")[2].rpartition(") ")
     fields = rest.split()
     if len(fields) < 50:
         return None
@@ -85,12 +89,7 @@ def read_process(pid: int) -> Process | None:
 
 def read_environment(pid: int) -> dict[str, str]:
     """The environment that a process was started with; empty if it has ended or is not ours."""
-    try:
-        with open(f"/proc/{pid}/environ", "rb") as file:
-            text = file.read().decode(errors="replace")
-    except OSError:
-        return {}
-    pairs = (entry.partition("=") for entry in text.split("\0"))
+    pairs = (entry.partition("=") for entry in proc_text(f"{pid}/environ").split("\0"))
     return {name: value for name, equals, value in pairs if equals}
 
 

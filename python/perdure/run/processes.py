@@ -24,6 +24,7 @@ from perdure.run.process_table import (
     Process,
     ProcessTable,
     pids_of_this_machine,
+    proc_text,
     read_environment,
     read_process,
 )
@@ -204,11 +205,8 @@ class ProcessTree:
 
 
 def _children() -> list[int]:
-    try:
-        with open(f"/proc/self/task/{os.getpid()}/children", encoding="ascii") as file:
-            return [int(word) for word in file.read().split()]
-    except OSError:
-        return []  # a kernel without CONFIG_PROC_CHILDREN
+    """None on a kernel without CONFIG_PROC_CHILDREN."""
+    return [int(word) for word in proc_text(f"self/task/{os.getpid()}/children").split()]
 
 
 def parents_of(process: Process) -> list[Process] | None:
