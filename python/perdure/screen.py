@@ -13,6 +13,7 @@ import os
 import shutil
 import sys
 import unicodedata
+from collections.abc import Sequence
 from typing import Any, NamedTuple, TextIO
 
 import typer
@@ -100,6 +101,12 @@ def drawn(text: object) -> str:
 def say(text: object = "", err: bool = False) -> None:
     """Writes a line to stdout, or to stderr."""
     typer.echo(plain(text), err=err)
+
+
+def some_of(names: Sequence[object], most: int) -> str:
+    """ "n0, n1 and 7 more": the first `most` of them."""
+    named = ", ".join(map(str, names[:most]))
+    return named + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 def bad_parameter(reason: object, **options: Any) -> typer.BadParameter:

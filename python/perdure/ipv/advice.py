@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from perdure.ipv.symbols import name_heap_objects
 from perdure.ipv.watched import place_text
+from perdure.screen import some_of
 
 CARRIED, RESULT, REWRITTEN, UNREAD, READ_ONLY = (
     "carried", "read after the loop", "rewritten before use", "never read", "read only",
@@ -96,6 +97,4 @@ def _bytes_text(part: dict) -> str:
 
 
 def _list(names: list[str]) -> str:
-    most = 12
-    shown = ", ".join(names[:most])
-    return shown + (f" and {len(names) - most} more" if len(names) > most else "")
+    return some_of(names, 12)

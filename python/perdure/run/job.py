@@ -18,11 +18,12 @@ from perdure.run.directory import run_directory
 from perdure.run.live import Live
 from perdure.run.node_watch import NodeWatch
 from perdure.run.page import Phase, RunPages
-from perdure.run.placement import NoPlace
+from perdure.run.placement import NoPlace, placed
 from perdure.run.processes import ProcessesRemain, ProcessTree, adopt_orphans
 from perdure.run.ranks import signal_name
 from perdure.run.rehearsal import Rehearsal
-from perdure.run.spread import Spread, TooFewNodes, attempt_name, command_on, nodes_text
+from perdure.run.spread import Spread, TooFewNodes, attempt_name, nodes_text
+from perdure.screen import some_of
 from perdure.units import seconds_text
 
 _CANNOT_START = 127  # exit codes, as a shell gives them
@@ -152,7 +153,7 @@ def _place(
     nodes, lost = _patiently(request.spread.choose, bell, live)
     if lost:
         live.say(f"attempt {number} runs on {nodes_text(nodes)}; lost: {nodes_text(lost)}")
-    return command_on(nodes, request.command, number, environment), nodes, sorted(lost)
+    return placed(request.command, nodes, attempt_name(number), environment), nodes, sorted(lost)
 
 
 def _patiently(question: Callable[[], _Told], bell: Bell, live: Live) -> _Told:
@@ -204,10 +205,7 @@ def _say_failure(attempt: Attempt, restarting: bool, live: Live) -> None:
     if attempt.why is not None:
         sentence += f"; {attempt.why}"
     if attempt.processes_ended:
-        named = attempt.processes_ended[:_PROCESSES_NAMED]
-        more = len(attempt.processes_ended) - len(named)
-        sentence += f"; ended what was left: {', '.join(named)}"
-        sentence += f" and {more} more" if more else ""
+        sentence += f"; ended what was left: {some_of(attempt.processes_ended, _PROCESSES_NAMED)}"
     live.say(sentence + ("; starting again" if restarting else ""))
 
 

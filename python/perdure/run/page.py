@@ -9,6 +9,7 @@ from enum import IntEnum
 from pathlib import Path
 
 from perdure.files import read_beginning
+from perdure.screen import some_of
 
 MAGIC = 0x314E555244524550  # "PERDRUN1"
 NO_ITERATION = 2**64 - 1
@@ -114,12 +115,11 @@ class RunPages:
         missing = [rank for rank in range(pages[0].ranks if pages else 0) if rank not in closed]
         if not missing:
             return None
-        named = ", ".join(str(rank) for rank in missing[:_RANKS_NAMED])
-        named += f" and {len(missing) - _RANKS_NAMED} more" if len(missing) > _RANKS_NAMED else ""
         return (
             f"the launcher ended with exit code 0, but of {pages[0].ranks} ranks these have not "
-            f"closed their pool: {named}. If no node is lost, {self.shared.parent.parent} is no "
-            "directory that all nodes see: name one with --run-dir"
+            f"closed their pool: {some_of(missing, _RANKS_NAMED)}. If no node is lost, "
+            f"{self.shared.parent.parent} is no directory that all nodes see: name one "
+            "with --run-dir"
         )
 
     def ask_to_end(self) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 from dataclasses import asdict, dataclass
 
+from perdure.documents import fields
 from perdure.run.attempt import Attempt
 from perdure.run.job import JobResult, ending_text
 from perdure.run.page import NO_ITERATION, RunPage
@@ -81,19 +82,13 @@ def _attempt_json(attempt: Attempt) -> dict:
     sums = totals(attempt)
     return {
         "attempt": attempt.number,
-        "ended": attempt.ended,
-        "why": attempt.why,
-        "nodes": attempt.nodes,
-        "lost": attempt.lost,
-        "asked_to_end": attempt.asked_to_end,
-        "exit_code": attempt.exit_code,
+        **fields(attempt, ("ended", "why", "nodes", "lost", "asked_to_end", "exit_code")),
         "signal": signal_name(-attempt.status) if attempt.ended == "signal" else None,
         "seconds": round(attempt.seconds, 6),
         "start_s": None if attempt.started_s is None else round(attempt.started_s, 6),
         **asdict(sums),
         "commit_share": _share(sums.commit_s, attempt),
-        "processes_ended": attempt.processes_ended,
-        "shared_memory_removed": attempt.shared_memory_removed,
+        **fields(attempt, ("processes_ended", "shared_memory_removed")),
     }
 
 

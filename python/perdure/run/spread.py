@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from perdure.run.allocation import Allocation, NoAllocation
-from perdure.run.placement import placed
+from perdure.screen import some_of
 
 _NODES_NAMED = 8
 
@@ -53,13 +53,6 @@ def attempt_name(number: int) -> str:
     return f"perdure-{number}"
 
 
-def command_on(nodes: list[str], command: list[str], number: int, environment: dict) -> list[str]:
-    """Raises placement.NoPlace."""
-    return placed(command, nodes, attempt_name(number), environment)
-
-
 def nodes_text(nodes: set[str] | list[str]) -> str:
     """ "n0, n1 and 7 more"; of a set in order."""
-    names = sorted(nodes) if isinstance(nodes, set) else nodes
-    named = ", ".join(names[:_NODES_NAMED]) or "none"
-    return named + (f" and {len(names) - _NODES_NAMED} more" if len(names) > _NODES_NAMED else "")
+    return some_of(sorted(nodes) if isinstance(nodes, set) else nodes, _NODES_NAMED) or "none"
