@@ -70,13 +70,6 @@ Status write_trace(const std::string& path, std::uint64_t accesses, std::uint32_
   return writer->finish({.program_accesses = accesses, .compute_ns = 1});
 }
 
-struct Measured {
-  std::vector<double> accesses_per_s;
-  std::vector<double> records_per_s;
-  std::uint64_t pages = 0;
-  double bytes = 0;
-};
-
 std::size_t heap_bytes() {
   const struct mallinfo2 heap = ::mallinfo2();
   return heap.uordblks + heap.hblkhd;
@@ -111,37 +104,50 @@ Result<Rate> run_sweep(trace::Reader& reader,
 
 using Case = Result<Rate> (*)(trace::Reader&, const std::function<bool(const sim::Progress&)>&);
 
+// A case of a trace, and what was measured.
+struct Measured {
+  Trace trace;
+  const char* name;
+  Case run;
+  double target;
+  std::vector<double> accesses_per_s = {};
+  std::vector<double> records_per_s = {};
+  std::uint64_t pages = 0;
+  double bytes = 0;
+};
+
 // Memory is looked at in a run of its own, as looking costs time.
-Status measure_memory(const Trace& trace, Case run, Measured& measured) {
+Status measure_memory(Measured& measured) {
   const std::size_t before = heap_bytes();
   std::size_t most = before;
-  PERDURE_TRY_ASSIGN(auto reader, trace::Reader::open(trace.path));
-  PERDURE_TRY_ASSIGN(const Rate rate, run(*reader, [&](const sim::Progress&) {
-                       most = std::max(most, heap_bytes());
-                       return true;
-                     }));
+  PERDURE_TRY_ASSIGN(auto reader, trace::Reader::open(measured.trace.path));
+  PERDURE_TRY_ASSIGN(const Rate rate, measured.run(*reader, [&](const sim::Progress&) {
+    most = std::max(most, heap_bytes());
+    return true;
+  }));
   measured.bytes = static_cast<double>(most - before);
   measured.pages = rate.pages;
   return Status::success();
 }
 
-Status measure_rate(const Trace& trace, Case run, Measured& measured) {
+Status measure_rate(Measured& measured) {
   const double begin = cpu_seconds();
-  PERDURE_TRY_ASSIGN(auto reader, trace::Reader::open(trace.path));
-  PERDURE_TRY_ASSIGN(const Rate rate, run(*reader, {}));
+  PERDURE_TRY_ASSIGN(auto reader, trace::Reader::open(measured.trace.path));
+  PERDURE_TRY_ASSIGN(const Rate rate, measured.run(*reader, {}));
   const double seconds = cpu_seconds() - begin;
   measured.accesses_per_s.push_back(static_cast<double>(rate.accesses) / seconds);
   measured.records_per_s.push_back(static_cast<double>(rate.records) / seconds);
   return Status::success();
 }
 
-void report(const Trace& trace, const std::string& name, double target, const Measured& measured) {
+void report(const Measured& measured) {
   const auto fact_of = [&](const char* metric, const char* unit, std::vector<double> samples) {
-    Fact fact{.bench = "memsim", .name = name, .metric = metric, .unit = unit};
-    fact.more = {{"trace", trace.name}, {"pages", static_cast<std::int64_t>(measured.pages)}};
+    Fact fact{.bench = "memsim", .name = measured.name, .metric = metric, .unit = unit};
+    fact.more = {{"trace", measured.trace.name},
+                 {"pages", static_cast<std::int64_t>(measured.pages)}};
     return of_samples(std::move(fact), std::move(samples));
   };
-  print_fact(at_least(target, fact_of("accesses_per_s", "1/s", measured.accesses_per_s)));
+  print_fact(at_least(measured.target, fact_of("accesses_per_s", "1/s", measured.accesses_per_s)));
   print_fact(fact_of("records_per_s", "1/s", measured.records_per_s));
   const auto pages_seen = static_cast<double>(std::max<std::uint64_t>(measured.pages, 1));
   // A constant of 4 MB, for frames of the trace, is no matter of its pages.
@@ -150,26 +156,16 @@ void report(const Trace& trace, const std::string& name, double target, const Me
 }
 
 Status measure(const Options& options, const std::vector<Trace>& traces) {
-  struct Named {
-    const char* name;
-    Case run;
-    double target;
-  };
-  const Named cases[] = {{"lru", run_lru, lru_target}, {"all-capacities", run_sweep, sweep_target}};
-  std::vector<Measured> measured(traces.size() * std::size(cases));
+  std::vector<Measured> all;
+  for (const Trace& trace : traces) {
+    all.push_back({trace, "lru", run_lru, lru_target});
+    all.push_back({trace, "all-capacities", run_sweep, sweep_target});
+  }
   const int repetitions = options.repetitions > 0 ? options.repetitions : options.quick ? 3 : 9;
   for (int i = 0; i <= repetitions; ++i) {  // interleaved; the first one warms up
-    for (std::size_t j = 0; j < measured.size(); ++j) {
-      const Trace& trace = traces[j / std::size(cases)];
-      const Case run = cases[j % std::size(cases)].run;
-      PERDURE_TRY(i == 0 ? measure_memory(trace, run, measured[j])
-                         : measure_rate(trace, run, measured[j]));
-    }
+    for (Measured& each : all) PERDURE_TRY(i == 0 ? measure_memory(each) : measure_rate(each));
   }
-  for (std::size_t j = 0; j < measured.size(); ++j) {
-    const Named& one = cases[j % std::size(cases)];
-    report(traces[j / std::size(cases)], one.name, one.target, measured[j]);
-  }
+  for (const Measured& each : all) report(each);
   return Status::success();
 }
 

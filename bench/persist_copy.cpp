@@ -17,11 +17,9 @@ constexpr std::size_t block_bytes = std::size_t{64} << 10U;
 // The sizes at which the claims against memcpy are made.
 constexpr std::size_t claimed_bytes = std::size_t{64} << 20U;
 
-void no_fence() {}
-void no_flush(const void*, std::size_t) {}
-void plain_copy(void* destination, const void* source, std::size_t count) {
-  std::memcpy(destination, source, count);
-}
+constexpr Verbs plain_copy = {
+    [](void* to, const void* from, std::size_t count) { std::memcpy(to, from, count); },
+    [](const void*, std::size_t) {}, [] {}};
 
 struct Contender {
   std::string name;
@@ -40,7 +38,7 @@ class CopyField {
     add("fused", memory, threads, chosen_data_checksum().value());
     add("fused_crc64", memory, threads, DataChecksum::crc64);
     add("fused_xxh3", memory, threads, DataChecksum::xxh3);
-    add_verbs("memcpy", memory, threads, {plain_copy, no_flush, no_fence});
+    add_verbs("memcpy", memory, threads, plain_copy);
     if (libpmem_verbs().copy != nullptr) add_verbs("libpmem", memory, threads, libpmem_verbs());
   }
 
