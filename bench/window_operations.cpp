@@ -53,33 +53,15 @@ class Bench {
   // Prints how long an action of rank 0 takes; `other` is rank 1's part of it.
   template <typename Action, typename Other>
   void time_pair(const std::string& name, int times, const Action& action, const Other& other) {
-    double best_s = 1e9;
-    double spent_s = 0;
-    for (int batch = 0; batch < 3 || spent_s < budget_s_; ++batch) {
-      const double begin = MPI_Wtime();
-      for (int i = 0; i < times; ++i) rank_ == 0 ? action(i) : other(i);
-      const double batch_s = MPI_Wtime() - begin;
-      best_s = std::min(best_s, batch_s / times);
-      spent_s += batch_s;
-      MPI_Bcast(&spent_s, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
-    }
-    print(name, best_s);
+    time_batches(
+        name, times, [&](int i) { rank_ == 0 ? action(i) : other(i); },
+        [](double& spent_s) { MPI_Bcast(&spent_s, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD); });
   }
 
   // Of rank 0 alone, in an epoch of its own; rank 1 waits inside MPI.
   template <typename Action>
   void time_alone(const std::string& name, int times, const Action& action) {
-    if (rank_ != 0) return;
-    double best_s = 1e9;
-    double spent_s = 0;
-    for (int batch = 0; batch < 3 || spent_s < budget_s_; ++batch) {
-      const double begin = MPI_Wtime();
-      for (int i = 0; i < times; ++i) action(i);
-      const double batch_s = MPI_Wtime() - begin;
-      best_s = std::min(best_s, batch_s / times);
-      spent_s += batch_s;
-    }
-    print(name, best_s);
+    if (rank_ == 0) time_batches(name, times, action, [](double&) {});
   }
 
   // Rank 0 acts on rank 1 in a passive-target epoch.
@@ -149,6 +131,21 @@ class Bench {
   }
 
  private:
+  template <typename Turn, typename Agree>
+  void time_batches(const std::string& name, int times, const Turn& turn, const Agree& agree) {
+    double best_s = 1e9;
+    double spent_s = 0;
+    for (int batch = 0; batch < 3 || spent_s < budget_s_; ++batch) {
+      const double begin = MPI_Wtime();
+      for (int i = 0; i < times; ++i) turn(i);
+      const double batch_s = MPI_Wtime() - begin;
+      best_s = std::min(best_s, batch_s / times);
+      spent_s += batch_s;
+      agree(spent_s);
+    }
+    print(name, best_s);
+  }
+
   static std::string named(const char* kind, const Size& size, const char* end) {
     return std::string(kind) + " " + size.name + ", " + end;
   }
