@@ -12,7 +12,7 @@ import socket
 import subprocess
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import ClassVar
@@ -218,9 +218,5 @@ def _ask(*words: str) -> str:
     except (OSError, subprocess.TimeoutExpired) as failed:
         raise NoAnswer(f"{words[0]}: {failed}") from None
     if done.returncode != 0:
-        raise NoAnswer(f"{_text(words[:3])}: {done.stderr.strip() or done.returncode}")
+        raise NoAnswer(f"{' '.join(words[:3])}: {done.stderr.strip() or done.returncode}")
     return done.stdout
-
-
-def _text(words: Iterable[str]) -> str:
-    return " ".join(words)

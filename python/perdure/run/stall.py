@@ -79,8 +79,4 @@ class StallWatch:
 
 
 def _phase_text(page: RunPage) -> str:
-    try:
-        phase = Phase(page.phase)
-    except ValueError:
-        return "in an unknown phase"
-    return "has closed its pool" if phase == Phase.closed else phase.name
+    return "has closed its pool" if page.phase == Phase.closed else Phase(page.phase).name
