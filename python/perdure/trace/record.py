@@ -128,11 +128,10 @@ def _import_beside(
     progress: Callable[[int, float], None],
 ) -> BaseException | None:
     began = time.monotonic()
-    with ThreadPoolExecutor(1) as thread:
-        reading = thread.submit(importing.run)
-        while not reading.done():
-            wait([reading], _PROGRESS_S)
-            progress(importing.bytes, time.monotonic() - began)
+    reading = ThreadPoolExecutor(1).submit(importing.run)
+    while not reading.done():  # not in a `with`: after Ctrl-C the caller ends what is read
+        wait([reading], _PROGRESS_S)
+        progress(importing.bytes, time.monotonic() - began)
     if reading.exception() is not None:
         running.kill()
     os.close(out)
