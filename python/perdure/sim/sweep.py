@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Any
 
@@ -171,16 +171,20 @@ class Study:
         if not frames:
             return
         step = self._watch.count(f"{policy}, MRAM {mram >> 20} MiB", len(frames))
+        waiting = list(reversed(frames))
         with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-            for point in pool.map(lambda each: self._run(policy, mram, each, values), frames):
-                step()
-                if point is not None:
-                    yield point
+            running: set[Future] = set()
+            while (waiting and not self._watch.stopped) or running:
+                while waiting and len(running) < (os.cpu_count() or 1) and not self._watch.stopped:
+                    running.add(pool.submit(self._run, policy, mram, waiting.pop(), values))
+                done, running = wait(running, return_when=FIRST_COMPLETED)
+                for each in done:
+                    step()
+                    point = each.result()
+                    if point is not None:
+                        yield point
 
     def _run(self, policy: str, mram: int, frames: int, values: dict[str, str]) -> Point | None:
-        """None if the watch was stopped before its end."""
-        if self._watch.stopped:
-            return None
         outcome = run_once(
             self.trace,
             self.options,
