@@ -205,7 +205,7 @@ class ProcessTree:
 
 
 def _children() -> list[int]:
-    """None on a kernel without CONFIG_PROC_CHILDREN."""
+    """Empty on a kernel without CONFIG_PROC_CHILDREN."""
     return [int(word) for word in proc_text(f"self/task/{os.getpid()}/children").split()]
 
 
