@@ -54,7 +54,8 @@ def draw_bars(axis: Axes, facts: list[Fact], names: list[str], scaled: list[Fact
         axis.bar(place, fact.value, color=ORANGE if missed else BLUE, width=0.62)
         axis.plot([place, place], fact.ends, color=GREY, linewidth=1.5)
         claimed = fact.target if isinstance(fact.target, (int, float)) else 0.0
-        text = number_text(fact.value) + ("\nmissed" if missed else "") + (" ↑" if over else "")
+        value = f"{fact.value:.3g} ↑" if over else number_text(fact.value)  # within the bar
+        text = value + ("\nmissed" if missed else "")
         axis.annotate(text, (place, min(top, max(fact.value, fact.ends[1], claimed))),
                       (0, -12 if over else 3), textcoords="offset points", ha="center",
                       fontsize=8, color="white" if over else "black")  # fmt: skip
