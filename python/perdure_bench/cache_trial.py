@@ -21,10 +21,11 @@ from perdure_bench.solver import run_captured
 _LIMITS = Limits(timeout_s=60, hang_s=20)
 # mpirun gives the survivors of a killed rank a second; that would be half of a campaign.
 _ENVIRONMENT = {**OPEN_MPI, "OMPI_MCA_odls_base_sigkill_timeout": "0"}
-_PART_KIB = 1104  # what a part needs besides its blocks
+_PART_KIB = 336  # what a part needs besides its blocks
 _WRITES = 100  # of a rank, in each of four stages
 _LOG = struct.Struct("<8Q12Q12Q")  # RankLog of cache_job_plan.hpp
 _LOG_HEADER_BYTES = 256
+_SAID = 2000  # characters: an error comes before what the launcher has to say of it
 _KILLED = -signal.SIGKILL  # the exit code of a recovery that was killed
 
 
@@ -193,7 +194,7 @@ class Trial:
             outcome.killed_at = victims[0]
         if failed_before_kill(logs) or (ran.exit_code != 0 and not victims) or _overdue(ran):
             outcome.refused = 1
-            outcome.said = said[-500:].strip()
+            outcome.said = said[-_SAID:].strip()
 
     def _recover(self, outcome: Outcome) -> None:
         """Recovery until it is done; one that is killed is followed by one of the other kind."""
@@ -211,7 +212,7 @@ class Trial:
             outcome.recovery_killed = True
         elif code != 0:
             outcome.refused = 1
-            outcome.said = said[-500:].strip()
+            outcome.said = said[-_SAID:].strip()
         else:
             outcome.by_command, outcome.recovery_s = by_command, seconds
 

@@ -63,7 +63,7 @@ CachePart::~CachePart() {
 Status CachePart::join_owners(FileHandle file) {
   PERDURE_TRY(peers_.join(std::move(file)));
   if (!with_pool()) users_.join(peers_.number());
-  journal_.set_owner(peers_.number());
+  journal_.join(peers_.number());
   return Status::success();
 }
 
@@ -219,13 +219,6 @@ Status CachePart::write_run(bool here, std::uint64_t block, std::uint64_t within
   return when == Acknowledge::durable ? keep(block, within, bytes) : Status::success();
 }
 
-// Null: too many threads write.
-JournalFormat* CachePart::journal_entry() {
-  JournalFormat* entry = journal_.entry_of_thread();
-  if (entry == nullptr && peers_.clean_up_after_dead().ok()) entry = journal_.entry_of_thread();
-  return entry;
-}
-
 Status CachePart::declare(PartJournal::Intention& intention, Acknowledge when) {
   if (when == Acknowledge::durable) return intention.declare_durably();
   intention.declare();
@@ -238,10 +231,12 @@ Status CachePart::write_small(std::uint64_t offset, const std::byte* from, std::
   const std::uint64_t within = offset & (layout().block_bytes - 1);
   const std::uint64_t first = std::min(bytes, layout().block_bytes - within);
   PERDURE_TRY(room_.settle(block).status());  // it has its room before the entry
-  JournalFormat* entry = journal_entry();
+  std::optional<PartJournal::Turn> turn(std::in_place, journal_);
+  if (turn->entry() == nullptr && peers_.clean_up_after_dead().ok()) turn.emplace(journal_);
+  JournalFormat* entry = turn->entry();
   if (entry == nullptr) {
     return Status(Code::no_space, header().path, ": more than ", header().journal_entries,
-                  " threads of node ", header().node,
+                  " processes of node ", header().node,
                   " write at once, or its device has no room for another's journal");
   }
   if (first != bytes) return write_small_to_two(offset, from, bytes, when, *entry);
@@ -253,6 +248,7 @@ Status CachePart::write_small(std::uint64_t offset, const std::byte* from, std::
     PERDURE_TRY(write_run(here, block, within, from, bytes, when));
     return when == Acknowledge::durable ? intention.retract_durably() : Status::success();
   });
+  turn.reset();
   if (done.ok() && passed) evictor_.pay(block, bytes);
   return done;
 }
@@ -298,7 +294,7 @@ bool CachePart::try_write(std::uint64_t offset, const void* from, std::uint64_t 
   if (bytes - 1 >= journal_bytes || within + bytes > layout().block_bytes) return false;
   std::byte* to = bytes_.of(place.block) + within;
   const bool word_alone = bytes == 8 && reinterpret_cast<std::uintptr_t>(to) % 8 == 0;
-  JournalFormat* entry = word_alone ? nullptr : journal_entry();
+  JournalFormat* entry = word_alone ? nullptr : journal_.entry_of_thread();
   if (!word_alone && entry == nullptr) return false;
   const PartUsers::ShortMark mark(users_, place.block);
   if (!table_.is_present(place.block)) return false;

@@ -264,8 +264,6 @@ class CachePart {
   void finish_write(std::uint64_t block, std::uint64_t within, std::uint64_t bytes);
   Status keep(std::uint64_t block, std::uint64_t within, std::uint64_t bytes);
 
-  JournalFormat* journal_entry();
-
   std::unique_ptr<Device> device_;
   PartBytes bytes_;
   PartStateFormat* state_;

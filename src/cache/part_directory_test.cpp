@@ -9,10 +9,8 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 
-#include <atomic>
 #include <functional>
 #include <optional>
-#include <thread>
 
 #include "base/checksum.hpp"
 #include "cache/testing/scratch_part.hpp"
@@ -365,7 +363,7 @@ TEST(PartDirectory, a_file_larger_than_its_device_is_cached_as_far_as_it_fits) {
   must(open.part->read(0, got.data(), got.size()));
   EXPECT_TRUE(got == node.expected);
   const std::uint64_t through = open.part->through_bytes();
-  EXPECT_GT(through, 3U << 20U);
+  EXPECT_GT(through, 2U << 20U);
   EXPECT_LT(through, node.expected.size() - (512U << 10U));
   for (std::uint64_t at = 0; at < node.expected.size(); at += 100000) {
     const Bytes fresh(50000, static_cast<unsigned char>(at / 100000 + 2));
@@ -373,16 +371,14 @@ TEST(PartDirectory, a_file_larger_than_its_device_is_cached_as_far_as_it_fits) {
     if (node.expected.size() < at + fresh.size()) node.expected.resize(at + fresh.size());
     std::copy(fresh.begin(), fresh.end(), node.expected.begin() + static_cast<std::ptrdiff_t>(at));
   }
-  // Blocks have not taken the room of the journal.
-  std::vector<std::thread> writers;
-  std::atomic<int> ready{0};
-  for (int thread = 0; thread < 100; ++thread) {
-    writers.emplace_back([&] {
-      must(open.part->write(0, "xyz", 3, Acknowledge::sync));
-      for (++ready; ready < 100;) std::this_thread::yield();  // keeps its entry
-    });
+  // Blocks have not taken the room of the journal of those that come later.
+  std::vector<OpenPart> late_ones;
+  for (int process = 0; process < 30; ++process) {
+    OpenPart late = must(node.make());
+    must(late.part->write(0, "xyz", 3, Acknowledge::sync));
+    late_ones.push_back(std::move(late));
   }
-  for (std::thread& writer : writers) writer.join();
+  for (OpenPart& late : late_ones) must(leave_part(std::move(late), false));
   std::copy_n("xyz", 3, node.expected.begin());
   (void)must(open.part->write_back(0, true));
   EXPECT_TRUE(read_file(node.file()) == node.expected);

@@ -4,8 +4,11 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <bit>
+#include <chrono>
 #include <cstring>
 #include <map>
+#include <thread>
 
 #include "base/checksum.hpp"
 
@@ -19,8 +22,10 @@ std::atomic<std::uint64_t> journals_made{0};
 struct ThreadEntry {
   std::uint64_t journal = 0;
   JournalFormat* entry = nullptr;
+  std::uint32_t refusals = 0;
 };
 constexpr std::size_t thread_entries = 16;
+constexpr std::size_t spare_entries = 64;  // 260 KiB
 [[gnu::tls_model("initial-exec")]] thread_local constinit std::array<ThreadEntry, thread_entries>
     entries_at_hand;
 
@@ -55,31 +60,60 @@ PartJournal::~PartJournal() {
   journals.by_number.erase(number_);
 }
 
+void PartJournal::join(std::uint32_t number) {
+  owner_ = number;
+  (void)claim_entry(common_);  // asked for again when it is needed
+}
+
 void PartJournal::leave() {
   const std::lock_guard<std::mutex> lock(mutex_);
   for (JournalFormat* entry : taken_) word(entry->owner).store(0, std::memory_order_release);
   taken_.clear();
+  common_ = nullptr;
 }
 
-JournalFormat* PartJournal::claim_entry() {
+// Null: all of them are taken. Failure: there is no room for one.
+Status PartJournal::claim_entry(JournalFormat*& to) {
   const std::lock_guard<std::mutex> lock(mutex_);
   for (std::size_t at = 0; at < entries_.size(); ++at) {
     JournalFormat& entry = entries_[at];
-    if (at == ready_ && !device_.allocate(offset_of(&entry), sizeof entry).ok()) return nullptr;
+    if (at == ready_) PERDURE_TRY(device_.allocate(offset_of(&entry), sizeof entry));
     ready_ = std::max(ready_, at + 1);
     std::uint64_t nobody = 0;
     if (!word(entry.owner).compare_exchange_strong(nobody, owner_)) continue;
     taken_.push_back(&entry);
-    return &entry;
+    to = &entry;
+    break;
   }
-  return nullptr;
+  return Status::success();
 }
 
-Status PartJournal::take_room() {
+// A block that there is no room for may hold all that is left until it is refused.
+JournalFormat* PartJournal::common_entry() {
+  const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+  while (common_ == nullptr && !claim_entry(common_).ok()) {
+    if (std::chrono::steady_clock::now() > give_up) break;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return common_;
+}
+
+PartJournal::Turn::Turn(PartJournal& journal) : entry_(journal.entry_of_thread()) {
+  if (entry_ != nullptr) return;
+  turn_ = std::unique_lock<std::mutex>(journal.turns_);
+  entry_ = journal.common_entry();
+}
+
+Status PartJournal::take_spare_room() {
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (ready_ >= entries_.size()) return Status::success();
-  PERDURE_TRY(device_.allocate(offset_of(entries_.data()), entries_.size_bytes()));
-  ready_ = entries_.size();
+  if (has_spare_room_) return Status::success();
+  const std::size_t ready = std::min(ready_ + spare_entries, entries_.size());
+  if (ready != ready_) {
+    const std::size_t bytes = (ready - ready_) * sizeof(JournalFormat);
+    PERDURE_TRY(device_.allocate(offset_of(&entries_[ready_]), bytes));
+  }
+  ready_ = ready;
+  has_spare_room_ = true;
   return Status::success();
 }
 
@@ -129,10 +163,14 @@ void PartJournal::give_entry_of_thread() {
 
 JournalFormat* PartJournal::entry_of_thread() {
   ThreadEntry& mine = entries_at_hand[number_ % thread_entries];
-  if (mine.journal == number_ && mine.entry != nullptr) return mine.entry;
-  watch_thread();
-  give_entry(mine.journal, mine.entry);
-  mine = {number_, claim_entry()};
+  if (mine.journal == number_) {
+    if (mine.entry != nullptr || !std::has_single_bit(++mine.refusals)) return mine.entry;
+  } else {
+    watch_thread();
+    give_entry(mine.journal, mine.entry);
+    mine = {number_, nullptr};
+  }
+  (void)claim_entry(mine.entry);
   return mine.entry;
 }
 

@@ -2,19 +2,20 @@
 //
 // Part journal: the small writes that a node's processes have under way in a part.
 //
-//   P3  A small write is first intended: its bytes, then its length, go to an entry of the writer's
-//       own; once the write is done (P2, cache_part.hpp) the length is set to 0. Recovery does
-//       intended writes again, whole. So a small write is whole or absent.
+//   P3  A small write is first intended: its bytes, then its length, go to an entry that nobody
+//       else uses meanwhile; once the write is done (P2, cache_part.hpp) the length is set to 0.
+//       Recovery does intended writes again, whole. So a small write is whole or absent.
 //   P6  A durable one flushes (1) its intention, with a checksum, fence, before the bytes are
 //       stored, and (4) that nothing is intended any more, fence, before it is acknowledged: an
 //       intention that outlived its write would undo the writes after it.
 //
 // A thread has an entry from its first small write until it ends, or gives it back. An entry that
 // is taken is marked with its process's number (P10). It gets its space before: those after the
-// ones that were ever used are holes, and nobody looks at them.
+// ones that were ever used are holes, and nobody looks at them. A process that joins takes one for
+// all of its threads: those that can have none of their own, as the device is full, take turns.
 //
-// Threads: any number; an entry is used by one. Failure: no entry is free, or there is no space for
-// one, which the caller says.
+// Threads: any number; an entry is used by one at a time. Failure: a process could take no entry
+// when it joined, and can't now: too many have, or there is no space for one; the caller says so.
 #pragma once
 
 #include <atomic>
@@ -39,18 +40,19 @@ class PartJournal {
   PartJournal(const PartJournal&) = delete;
   PartJournal& operator=(const PartJournal&) = delete;
 
-  // This process's number in the part, before the first entry is taken.
-  void set_owner(std::uint32_t number) { owner_ = number; }
+  // This process's number in the part, before the first write.
+  void join(std::uint32_t number);
   // All entries of this process are free from now on; after its last write.
   void leave();
 
-  // The calling thread's entry; null if it has none and none is free.
+  // The calling thread's own entry; null if it can have none. One that was refused asks again at
+  // the 2nd, 4th, 8th ... call.
   JournalFormat* entry_of_thread();
   // For a thread that may not write again for long, and of which there are many.
   void give_entry_of_thread();
 
-  // Space for all entries: before blocks take what is left of the device (P16).
-  Status take_room();
+  // Space for processes that join later: before blocks take what is left of the device (P16).
+  Status take_spare_room();
   // Those that were ever used.
   std::vector<JournalFormat*> entries() const;
   // Whether recovery does the entry's write again. `same_boot`: what was stored is not lost.
@@ -64,11 +66,13 @@ class PartJournal {
   // P15: whether a write of the range was under way, and may have changed some of it.
   bool may_be_writing(std::uint64_t offset, std::uint64_t bytes) const;
 
+  class Turn;
   class Intention;
   class Announcement;
 
  private:
-  JournalFormat* claim_entry();
+  Status claim_entry(JournalFormat*& to);
+  JournalFormat* common_entry();
   static void give_entry(std::uint64_t journal, JournalFormat* entry);
   static void watch_thread();
   std::uint64_t offset_of(const void* place) const {
@@ -80,8 +84,23 @@ class PartJournal {
   std::uint32_t owner_ = owner_unknown;
   std::uint64_t number_;  // no other journal of this process has or had it
   std::mutex mutex_;
-  std::size_t ready_ = 1;              // entries that have their space, as far as is known here
-  std::vector<JournalFormat*> taken_;  // by this process, one for each thread that ever wrote
+  std::size_t ready_ = 1;  // entries that have their space, as far as is known here
+  bool has_spare_room_ = false;
+  std::vector<JournalFormat*> taken_;  // by this process
+  std::mutex turns_;
+  JournalFormat* common_ = nullptr;  // of all its threads, used by whoever holds turns_
+};
+
+// The entry of a small write, for as long as it takes: the thread's own, or that of the process.
+class PartJournal::Turn {
+ public:
+  explicit Turn(PartJournal& journal);
+  // Null: there is none, nor could one be had within a second.
+  JournalFormat* entry() const { return entry_; }
+
+ private:
+  std::unique_lock<std::mutex> turn_;
+  JournalFormat* entry_;
 };
 
 // P3. Holds the bytes of a small write; forgotten at its end.

@@ -28,7 +28,7 @@ Result<bool> PartRoom::touch(std::uint64_t block) {
 // less than a block zeroes all of that before it refuses.
 Status PartRoom::allocate(std::uint64_t block) {
   if (table_.is_passing() && bytes_.is_device_full()) return {Code::no_space, "the device is full"};
-  if (block != 0 && may_pass()) PERDURE_TRY(journal_.take_room());
+  if (block != 0 && may_pass()) PERDURE_TRY(journal_.take_spare_room());
   return bytes_.allocate(block);
 }
 

@@ -4,9 +4,9 @@
 // to the cached file (P1, P12 and P16 of block_table.hpp).
 //
 // Whoever finds a block absent takes it, gives it room, and reads what the cached file has of it;
-// the others wait. The second block is not to take the space without which threads can't write:
-// from there on the journal comes first, and where it does not fit either, its entries get what is
-// left, one by one.
+// the others wait. The second block is not to take the space without which processes that join
+// later can't write: from there on the journal comes first, and where that does not fit either, its
+// entries get what is left, one by one.
 //
 // Threads: any, in any number of processes. Failure: of the file or the device; the block is absent
 // again then. A full device is no failure, unless the file is committed with a pool (P16).

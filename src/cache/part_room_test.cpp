@@ -7,6 +7,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
+#include <atomic>
+#include <thread>
+
 #include "cache/testing/small_device.hpp"
 
 namespace perdure {
@@ -373,6 +377,99 @@ TEST(PartRoom, processes_that_find_no_room_and_others_that_do_write_to_one_file)
   const std::uint64_t through = full.parts[0]->through_bytes();
   EXPECT_GT(through, 0U);
   EXPECT_LT(through, 200000U);
+}
+
+// A part on a device, of a process that has not joined.
+std::unique_ptr<CachePart> attach_on(const Full& full, std::unique_ptr<Device> device) {
+  auto part = must(CachePart::attach(std::move(device)));
+  part->set_backing(&*full.backing);
+  return part;
+}
+std::unique_ptr<CachePart> attach_on(const Full& full, SmallDevice::Grants grants) {
+  auto device = must(open_file_device(full.part_path, {.shared = true}));
+  return attach_on(full, std::make_unique<SmallDevice>(std::move(device), std::move(grants)));
+}
+
+// Sees whether a durable write is intended in an entry of the journal that holds another one.
+class EntryWatch final : public ForwardingDevice {
+ public:
+  explicit EntryWatch(const std::string& part_file)
+      : ForwardingDevice(must(open_file_device(part_file, {.shared = true}))),
+        begin_(must(read_part_header(*this)).journal_offset) {}
+  std::atomic<bool> is_full{false};
+  std::atomic<int> shared{0};
+
+  Status allocate(std::uint64_t offset, std::size_t count) override {
+    if (is_full) return {Code::no_space, "the test's device is full"};
+    return ForwardingDevice::allocate(offset, count);
+  }
+  void flush(std::uint64_t offset, std::size_t count) override {
+    ForwardingDevice::flush(offset, count);
+    const std::uint64_t entry = (offset - begin_) / sizeof(JournalFormat);
+    if (offset < begin_ || entry >= entries_) return;
+    const bool is_intended = count > sizeof(std::uint64_t);
+    if (is_held_.at(entry).exchange(is_intended) && is_intended) ++shared;
+    std::this_thread::yield();
+  }
+
+ private:
+  static constexpr std::size_t entries_ = 16;
+  std::uint64_t begin_;
+  std::array<std::atomic<bool>, entries_> is_held_{};
+};
+
+// P3.
+TEST(PartRoom, threads_for_whose_journal_there_is_no_room_take_turns_with_that_of_the_process) {
+  Full full(Bytes(40000, 7));
+  auto watched = std::make_unique<EntryWatch>(full.part_path);
+  EntryWatch& device = *watched;
+  const auto part = attach_on(full, std::move(watched));
+  must(part->join_owners(must(open_part_lock(full.part_path))));
+  (void)must(part->fill(0, 1));  // the first block; the others pass through
+  device.is_full = true;
+  must(part->write(0, "x", 1, Acknowledge::sync));  // this thread has an entry if there is one
+  std::vector<std::thread> threads;
+  for (unsigned thread = 0; thread < 4; ++thread) {
+    threads.emplace_back([&, thread] {
+      for (unsigned i = 0; i < 400; ++i) {
+        const Bytes mine(25, static_cast<unsigned char>(thread + i % 4 * 10));
+        const auto when = i % 2 == 0 ? Acknowledge::durable : Acknowledge::sync;
+        must(part->write(i * 100 + thread * 25, mine.data(), 25, when));
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(device.shared, 0);
+  for (unsigned i = 0; i < 1600; ++i) {
+    std::fill_n(full.expected.begin() + i * 25, 25,
+                static_cast<unsigned char>(i % 4 + i / 4 % 4 * 10));
+  }
+  EXPECT_EQ(read_from(*part, 0, 40000), full.expected);
+  (void)must(part->write_back(0, true));
+  EXPECT_EQ(full.file(), full.expected);
+}
+
+// As a block does on a file system that takes all that is left before it refuses.
+TEST(PartRoom, a_write_waits_for_a_journal_whose_room_is_taken_for_a_moment) {
+  Full full(Bytes(20000, 7));
+  full.attach(all());
+  full.write(*full.parts[0], 10, Bytes(10, 1));  // has the entry that every part has room for
+  int refusals = 5;
+  const auto other = attach_on(full, [&](std::uint64_t, std::size_t) { return --refusals < 0; });
+  full.write(*other, 30, Bytes(10, 2));
+  EXPECT_LT(refusals, 0);
+  EXPECT_EQ(read_from(*full.parts[0], 0, 20000), full.expected);
+}
+
+TEST(PartRoom, a_process_without_a_journal_says_so) {
+  Full full(Bytes(20000, 7));
+  full.attach(all());
+  full.write(*full.parts[0], 10, Bytes(10, 1));
+  const auto other = attach_on(full, [](std::uint64_t, std::size_t) { return false; });
+  const Status refused = other->write(30, "x", 1, Acknowledge::sync);
+  EXPECT_EQ(refused.code(), Code::no_space);
+  EXPECT_NE(refused.message().find("no room for another's journal"), std::string::npos);
+  EXPECT_EQ(read_from(*full.parts[0], 0, 20000), full.expected);
 }
 
 // P8.

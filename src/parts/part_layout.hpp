@@ -33,8 +33,8 @@ struct PartIdentity {
 };
 
 struct PartGeometry {
-  std::uint64_t blocks = 0;  // that the part has room for
-  std::uint64_t journal_entries = 256;
+  std::uint64_t blocks = 0;                    // that the part has room for
+  std::uint64_t journal_entries = owners_max;  // at least one for each process
 };
 
 // Bytes of a part's file of this geometry, holes included.
