@@ -31,11 +31,16 @@ double divergence(const double* vx, const double* vy, Index at, Index row, doubl
   return inverse_h * (vx[at + 1] - vx[at] + vy[at + row] - vy[at]);
 }
 
+// What a level leaves to the one after the next: its part of the difference in time, and of the
+// convection there.
+double history_of(double convection, double velocity, double dt) {
+  return convection - velocity / (2 * dt);
+}
+
 // The right sides of the implicit step, in pairs; the level before becomes the present one.
 void predict_x(const Grid& grid, double dt, State& state, double* pairs) {
   const double *vx = state.vx.get(), *vy = state.vy.get(), *pr = state.pr.get();
-  double* vx_before = state.vx_before.get();
-  double* cx_before = state.cx_before.get();
+  double* before = state.x_before.get();
   const double inverse_h = 1 / grid.h();
   const Index n = grid.n, rows = grid.rows, row = grid.row();
   NPB_PARALLEL()
@@ -44,18 +49,16 @@ void predict_x(const Grid& grid, double dt, State& state, double* pairs) {
     for (Index i = 0; i < n; ++i) {
       const Index at = from + i;
       const double cx = convection_x(vx, vy, at, row, inverse_h);
-      pairs[2 * (j * n + i)] = (4 * vx[at] - vx_before[at]) / (2 * dt) - (2 * cx - cx_before[at]) -
-                               inverse_h * (pr[at] - pr[at - 1]);
-      vx_before[at] = vx[at];
-      cx_before[at] = cx;
+      pairs[2 * (j * n + i)] =
+          2 * (vx[at] / dt - cx) + before[at] - inverse_h * (pr[at] - pr[at - 1]);
+      before[at] = history_of(cx, vx[at], dt);
     }
   }
 }
 
 void predict_y(const Grid& grid, double dt, State& state, double* pairs) {
   const double *vx = state.vx.get(), *vy = state.vy.get(), *pr = state.pr.get();
-  double* vy_before = state.vy_before.get();
-  double* cy_before = state.cy_before.get();
+  double* before = state.y_before.get();
   const double inverse_h = 1 / grid.h();
   const Index n = grid.n, rows = grid.rows, row = grid.row();
   NPB_PARALLEL()
@@ -64,10 +67,9 @@ void predict_y(const Grid& grid, double dt, State& state, double* pairs) {
     for (Index i = 0; i < n; ++i) {
       const Index at = from + i;
       const double cy = convection_y(vx, vy, at, row, inverse_h);
-      pairs[2 * (j * n + i) + 1] = (4 * vy[at] - vy_before[at]) / (2 * dt) -
-                                   (2 * cy - cy_before[at]) - inverse_h * (pr[at] - pr[at - row]);
-      vy_before[at] = vy[at];
-      cy_before[at] = cy;
+      pairs[2 * (j * n + i) + 1] =
+          2 * (vy[at] / dt - cy) + before[at] - inverse_h * (pr[at] - pr[at - row]);
+      before[at] = history_of(cy, vy[at], dt);
     }
   }
 }
@@ -147,20 +149,16 @@ State::State(const Grid& grid)
     : vx(make_field(grid, npb::Use::object)),
       vy(make_field(grid, npb::Use::object)),
       pr(make_field(grid, npb::Use::object)),
-      vx_before(make_field(grid, npb::Use::object)),
-      vy_before(make_field(grid, npb::Use::object)),
-      cx_before(make_field(grid, npb::Use::object)),
-      cy_before(make_field(grid, npb::Use::object)) {}
+      x_before(make_field(grid, npb::Use::object)),
+      y_before(make_field(grid, npb::Use::object)) {}
 
 std::vector<npb::Carried> State::carried(const Grid& grid) {
   const Index size = grid.size();
   return {{"vx", vx.get(), size},
           {"vy", vy.get(), size},
           {"pr", pr.get(), size},
-          {"vx_before", vx_before.get(), size},
-          {"vy_before", vy_before.get(), size},
-          {"cx_before", cx_before.get(), size},
-          {"cy_before", cy_before.get(), size}};
+          {"x_before", x_before.get(), size},
+          {"y_before", y_before.get(), size}};
 }
 
 Work::Work(const Grid& grid)
@@ -171,18 +169,18 @@ Work::Work(const Grid& grid)
 
 void set_initial(const Grid& grid, double dt, State& state) {
   double *vx = state.vx.get(), *vy = state.vy.get();
-  double *cx = state.cx_before.get(), *cy = state.cy_before.get();
+  double *x_before = state.x_before.get(), *y_before = state.y_before.get();
   set_velocity(grid, -dt, vx, vy);
   fill_velocity_ghosts(grid, state);
   for (Index j = 1; j <= grid.rows; ++j) {
     for (Index i = 1; i <= grid.n; ++i) {
       const Index at = grid.at(i, j);
-      cx[at] = convection_x(vx, vy, at, grid.row(), 1 / grid.h());
-      cy[at] = convection_y(vx, vy, at, grid.row(), 1 / grid.h());
+      const double cx = convection_x(vx, vy, at, grid.row(), 1 / grid.h());
+      const double cy = convection_y(vx, vy, at, grid.row(), 1 / grid.h());
+      x_before[at] = history_of(cx, vx[at], dt);
+      y_before[at] = history_of(cy, vy[at], dt);
     }
   }
-  std::copy(vx, vx + grid.size(), state.vx_before.get());
-  std::copy(vy, vy + grid.size(), state.vy_before.get());
   set_velocity(grid, 0, vx, vy);
   set_pressure(grid, 0, state.pr.get());
 }

@@ -17,14 +17,14 @@
 
 namespace eddy {
 
-// What a step leaves to the next: velocity and pressure, and of the level before, velocity and
-// convection, the divergence of v v. Ghosts are not part of it.
+// What a step leaves to the next: velocity and pressure, and of the level before, for each
+// velocity, its convection, the divergence of v v, less itself over 2 dt: the step needs no more of
+// them. Ghosts are not part of it.
 struct State {
   explicit State(const Grid& grid);
   std::vector<npb::Carried> carried(const Grid& grid);
   Array<double> vx, vy, pr;
-  Array<double> vx_before, vy_before;
-  Array<double> cx_before, cy_before;
+  Array<double> x_before, y_before;
 };
 
 // What a step makes anew.
