@@ -79,12 +79,12 @@ def _npb(name: str, iterations: int, quick: int) -> Program:
 
 PROGRAMS = (
     _npb("cg", 60, 15),
-    _npb("mg", 40, 20),
-    _npb("ft", 40, 15),
+    _npb("mg", 60, 20),
+    _npb("ft", 60, 15),
     _npb("bt", 40, 20),
     _npb("sp", 60, 20),
     _npb("lu", 60, 20),
-    Program("eddy", "eddy", ("--n", "256"), 200, ("--n", "64"), 20),
+    Program("eddy", "eddy", ("--n", "256"), 800, ("--n", "64"), 20),
 )
 
 
