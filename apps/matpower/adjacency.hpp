@@ -5,9 +5,9 @@
 #pragma once
 
 #include <cstdint>
-#include <utility>
 #include <vector>
 
+#include "graphs/arcs.hpp"
 #include "grid.hpp"
 #include "options.hpp"
 
@@ -17,7 +17,7 @@ using Cell = std::uint8_t;
 
 class Graph {
  public:
-  // Reads the edge list, if there is one. Throws SharedError on the rank that finds a mistake.
+  // Reads the edge list, if there is one. Throws graphs::InputError.
   explicit Graph(const Options& options);
 
   std::uint64_t nodes() const { return nodes_; }
@@ -33,7 +33,7 @@ class Graph {
 
   bool random_, symmetric_;
   std::uint64_t nodes_, key_, threshold_;
-  std::vector<std::pair<std::uint64_t, std::uint64_t>> edges_;  // in both directions if symmetric
+  std::vector<graphs::Arc> edges_;  // in both directions if symmetric
 };
 
 }  // namespace matpower

@@ -231,8 +231,11 @@ def check_limit(job, folder):
 
 def bad_inputs(job, folder):
     """Arguments and a part of the sentence that they lead to."""
-    text, loops, used = folder / "text", folder / "loops", folder / "used"
+    text, far, empty = folder / "text", folder / "far", folder / "empty"
+    loops, used = folder / "loops", folder / "used"
     text.write_text("0 1\n" * 3 + "0 one\n")
+    far.write_text("0 2147483647\n")
+    empty.write_text("")
     loops.write_text("0 0\n0 1\n1 2\n2 3\n")
     used.mkdir()
     (used / "matpower-result.bin").write_text("mine")
@@ -245,8 +248,11 @@ def bad_inputs(job, folder):
     yield [*small, "--triangles"], "third power"
     yield [*small, "--shortest", "--arithmetic", "modular"], "needs --arithmetic saturating"
     yield [*small, "--delete-on-close", "--reread"], "excludes"
-    yield ["--graph", folder / "none"], f"{folder / 'none'} can't be read"
-    yield ["--graph", text], f"{text}: line 4: '0 one' is not"
+    yield ["--graph", folder / "none"], f"{folder / 'none'}: No such file"
+    yield ["--graph", text], f"{text}: line 4: 'one' is not the number of a node"
+    yield ["--graph", far], f"{far}: line 1: node 2147483647 is not below 2147483647, the limit"
+    yield ["--graph", text, "--nodes", "1"], f"{text}: line 1: node 1 is not below 1; see --nodes"
+    yield ["--graph", empty], f"{empty} has no edges"
     if math.isqrt(job.ranks) ** 2 != job.ranks:
         yield small, f"{job.ranks} ranks make no square grid"
         return

@@ -11,9 +11,9 @@
 #include <string>
 
 #include "adjacency.hpp"
+#include "graphs/mixed.hpp"
 #include "job/collective.hpp"
 #include "job/stopwatch.hpp"
-#include "mixed.hpp"
 #include "powers.hpp"
 #include "product.hpp"
 
@@ -98,7 +98,7 @@ std::uint64_t prepare(const Options& options, const Graph& graph, const Grid& gr
 }
 
 std::uint64_t hash_of(std::uint64_t place, Cell cell) {
-  return cell * (mixed(place) | 1);
+  return cell * (graphs::mixed(place) | 1);
 }
 
 // The same for any number of ranks: a sum over the cells.

@@ -18,9 +18,6 @@ const std::map<std::string, Access> accesses{
     {"rows", Access::rows}, {"views", Access::views}, {"collective", Access::collective}};
 const std::map<std::string, bool> syncs{{"each", true}, {"never", false}};
 
-// A node is a 32-bit number: an edge of a generated graph is drawn from the pair of them.
-constexpr std::uint64_t nodes_max = 0x7fffffff;
-
 struct Words {
   std::vector<std::string> walks, hints;
 };

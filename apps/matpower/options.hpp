@@ -18,6 +18,9 @@ const char* name_of(Access access);
 
 using NodePair = std::pair<std::uint64_t, std::uint64_t>;
 
+// A node is a 32-bit number: an edge of a generated graph is drawn from the pair of them.
+constexpr std::uint64_t nodes_max = 0x7fffffff;
+
 struct Options {
   std::uint64_t nodes = 0;  // 0: as many as the edge list names
   std::uint64_t power = 2;

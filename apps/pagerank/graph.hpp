@@ -12,7 +12,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "arcs.hpp"
 #include "partition.hpp"
 
 namespace pagerank {

@@ -3,32 +3,32 @@
 
 #include <string>
 
-#include "bvgraph.hpp"
+#include "graphs/bvgraph.hpp"
+#include "graphs/rmat.hpp"
+#include "graphs/text_graphs.hpp"
 #include "job/collective.hpp"
-#include "rmat.hpp"
-#include "text_graphs.hpp"
 
 namespace pagerank {
 namespace {
 
-ArcPart read_part(const Options& options, Part part) {
+graphs::ArcPart read_part(const Options& options, graphs::Part part) {
   switch (options.format) {
     case Format::rmat:
-      return generate_rmat(options.rmat, part);
+      return graphs::generate_rmat(options.rmat, part);
     case Format::bvgraph:
-      return read_bvgraph(options.graph, part);
+      return graphs::read_bvgraph(options.graph, part);
     case Format::matrix_market:
-      return read_matrix_market(options.graph, part);
+      return graphs::read_matrix_market(options.graph, part);
     case Format::edges:
       break;
   }
-  return read_edge_list(options.graph, options.nodes, part);
+  return graphs::read_edge_list(options.graph, options.nodes, part);
 }
 
 }  // namespace
 
 Graph load_graph(const Options& options) {
-  ArcPart read;
+  graphs::ArcPart read;
   job::on_every_rank([&] {
     read = read_part(options, {static_cast<std::uint64_t>(job::this_rank()),
                                static_cast<std::uint64_t>(job::rank_count())});

@@ -6,7 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <map>
 
-#include "bvgraph.hpp"
+#include "graphs/bvgraph.hpp"
 #include "job/choices.hpp"
 #include "job/ending.hpp"
 #include "job/run.hpp"
@@ -29,7 +29,7 @@ void add_graph(CLI::App& app, Options& options) {
       ->transform(CLI::CheckedTransformer(formats, CLI::ignore_case))
       ->needs(graph);
   app.add_option("--nodes", options.nodes, "of an edge list; default: as many as it names")
-      ->check(CLI::Range(std::uint64_t{1}, nodes_max))
+      ->check(CLI::Range(std::uint64_t{1}, graphs::nodes_max))
       ->needs(graph);
   auto* rmat = app.add_option("--rmat", options.rmat.scale, "generate 2^SCALE nodes instead")
                    ->check(CLI::Range(1U, 31U))
@@ -62,7 +62,7 @@ void add_protection(CLI::App& app, Options& options) {
 
 Format format_of(const std::string& graph) {
   if (graph.ends_with(".mtx")) return Format::matrix_market;
-  const std::string properties = bvgraph_basename(graph) + ".properties";
+  const std::string properties = graphs::bvgraph_basename(graph) + ".properties";
   return ::access(properties.c_str(), F_OK) == 0 ? Format::bvgraph : Format::edges;
 }
 

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <string>
 
+#include "graphs/rmat.hpp"
 #include "job/emulation.hpp"
-#include "rmat.hpp"
 
 namespace pagerank {
 
@@ -20,7 +20,7 @@ struct Options {
   std::string graph;  // path; for messages and facts also "rmat-SCALE-…"
   Format format = Format::edges;
   std::uint64_t nodes = 0;  // of an edge list; 0: as many as it names
-  Rmat rmat;
+  graphs::Rmat rmat;
   double damping = 0.85;
   std::uint64_t iterations = 100;
   double tolerance = 0;  // of the L1 norm of the change; 0: always all iterations

@@ -9,9 +9,11 @@
 #include <cstdint>
 #include <vector>
 
-#include "arcs.hpp"
+#include "graphs/arcs.hpp"
 
 namespace pagerank {
+
+using graphs::Arc;
 
 struct Partition {
   std::vector<std::uint64_t>

@@ -6,7 +6,7 @@
 
 #include "input_file.hpp"
 
-namespace pagerank {
+namespace graphs {
 namespace {
 
 const std::uint8_t* bytes_of(const std::string& text) {
@@ -281,4 +281,4 @@ ArcPart read_bvgraph(const std::string& basename, Part part) {
   return read;
 }
 
-}  // namespace pagerank
+}  // namespace graphs

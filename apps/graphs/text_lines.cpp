@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <charconv>
 
-namespace pagerank {
+namespace graphs {
 namespace {
 
 constexpr std::uint64_t line_bytes_max = 1 << 20;
@@ -80,4 +80,4 @@ std::string quoted(std::string_view word) {
   return text;
 }
 
-}  // namespace pagerank
+}  // namespace graphs

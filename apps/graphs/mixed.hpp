@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-namespace matpower {
+namespace graphs {
 
 inline std::uint64_t mixed(std::uint64_t x) {
   x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9U;
@@ -14,4 +14,4 @@ inline std::uint64_t mixed(std::uint64_t x) {
   return x ^ x >> 31;
 }
 
-}  // namespace matpower
+}  // namespace graphs

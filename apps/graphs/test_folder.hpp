@@ -16,12 +16,12 @@
 
 #include "arcs.hpp"
 
-namespace pagerank {
+namespace graphs {
 
 class TestFolder {
  public:
   TestFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "pagerank-test-XXXXXX").string();
+    std::string name = (std::filesystem::temp_directory_path() / "graphs-test-XXXXXX").string();
     if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp " + name);
     path_ = name;
   }
@@ -57,4 +57,4 @@ inline std::string error_of(const std::function<void()>& read) {
   return {};
 }
 
-}  // namespace pagerank
+}  // namespace graphs

@@ -8,7 +8,7 @@
 #include "text_graphs.hpp"
 #include "text_lines.hpp"
 
-namespace pagerank {
+namespace graphs {
 namespace {
 
 struct Header {
@@ -132,4 +132,4 @@ ArcPart read_matrix_market(const std::string& path, Part part) {
   return read;
 }
 
-}  // namespace pagerank
+}  // namespace graphs

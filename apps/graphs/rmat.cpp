@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "rmat.hpp"
 
-namespace pagerank {
-namespace {
+#include "mixed.hpp"
 
-// The finaliser of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): a bijection that mixes all bits.
-std::uint64_t mixed(std::uint64_t x) {
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;
-  return x ^ (x >> 31);
-}
+namespace graphs {
+namespace {
 
 // Draws of 32 bits: numbers of one arc, independent of those of all others.
 class Draws {
@@ -80,4 +75,4 @@ ArcPart generate_rmat(const Rmat& rmat, Part part) {
   return made;
 }
 
-}  // namespace pagerank
+}  // namespace graphs

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <string>
 
-namespace pagerank {
+namespace graphs {
 
 class InputFile {
  public:
@@ -30,4 +30,4 @@ class InputFile {
   std::uint64_t bytes_ = 0;
 };
 
-}  // namespace pagerank
+}  // namespace graphs

@@ -13,7 +13,7 @@
 #include <cstdint>
 #include <stdexcept>
 
-namespace pagerank {
+namespace graphs {
 
 enum class Code : std::uint8_t { unary, gamma, delta, zeta, nibble };
 
@@ -131,4 +131,4 @@ class BitReader {
   std::uint64_t at_ = 0;
 };
 
-}  // namespace pagerank
+}  // namespace graphs

@@ -9,14 +9,16 @@
 
 #include "arcs.hpp"
 
-namespace pagerank {
+namespace graphs {
 
 // Lines "SOURCE TARGET", separated by blanks, numbered from 0; lines that begin with # or % are
-// comments. `nodes` is the number of nodes, 0: one more than the largest number in the file.
-ArcPart read_edge_list(const std::string& path, std::uint64_t nodes, Part part);
+// comments. `nodes` is the number of nodes, 0: one more than the largest number in the file, which
+// is below `limit`.
+ArcPart read_edge_list(const std::string& path, std::uint64_t nodes, Part part,
+                       std::uint64_t limit = nodes_max);
 
 // A square matrix, "coordinate" of "pattern", "real" or "integer", "general" or "symmetric": an
 // entry in row i and column j is an arc from node i - 1 to node j - 1, whatever its value.
 ArcPart read_matrix_market(const std::string& path, Part part);
 
-}  // namespace pagerank
+}  // namespace graphs

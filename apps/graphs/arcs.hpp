@@ -3,8 +3,8 @@
 // Arcs as a reader gives them: the part of a graph's arcs that one rank has read or generated.
 //
 // What is read is not trusted: an InputError names the file, the place in it, what is there and
-// what to do. It is local; load.hpp makes it an error of all ranks. Nothing here knows MPI, and
-// nothing is shared between threads.
+// what to do. It is local; job::on_every_rank makes it an error of all ranks. Nothing here knows
+// MPI, and nothing is shared between threads.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 #include <stdexcept>
 #include <vector>
 
-namespace pagerank {
+namespace graphs {
 
 // Nodes are numbered from 0 and have 32 bits; the last number marks what is no node.
 constexpr std::uint64_t nodes_max = UINT32_MAX;
@@ -49,4 +49,4 @@ struct ArcPart {
   std::optional<std::uint64_t> entries_declared;  // that its header says all parts have
 };
 
-}  // namespace pagerank
+}  // namespace graphs

@@ -4,34 +4,36 @@
 #include "text_graphs.hpp"
 #include "text_lines.hpp"
 
-namespace pagerank {
+namespace graphs {
 namespace {
 
-std::uint32_t node_of(const TextLines& lines, std::string_view word, std::uint64_t nodes) {
+std::uint32_t node_of(const TextLines& lines, std::string_view word, std::uint64_t below,
+                      const char* why) {
   const auto node = number_of(word);
   if (!node) {
     lines.fail(quoted(word) + " is not the number of a node; a line is \"SOURCE TARGET\"");
   }
-  if (*node >= nodes) {
-    lines.fail("node " + std::to_string(*node) + " is not below " + std::to_string(nodes) +
-               (nodes == nodes_max ? ", the limit of this program" : "; see --nodes"));
+  if (*node >= below) {
+    lines.fail("node " + std::to_string(*node) + " is not below " + std::to_string(below) + why);
   }
   return static_cast<std::uint32_t>(*node);
 }
 
 }  // namespace
 
-ArcPart read_edge_list(const std::string& path, std::uint64_t nodes, Part part) {
+ArcPart read_edge_list(const std::string& path, std::uint64_t nodes, Part part,
+                       std::uint64_t limit) {
   const InputFile file(path);
   TextLines lines(file, 0, part);
   ArcPart read;
   read.nodes = nodes;
-  const std::uint64_t limit = nodes > 0 ? nodes : nodes_max;
+  const std::uint64_t below = nodes > 0 ? nodes : limit;
+  const char* why = nodes > 0 ? "; see --nodes" : ", the limit of this program";
   for (std::string_view line; lines.next(line);) {
     const std::string_view source = take_word(line);
     if (source.empty() || source[0] == '#' || source[0] == '%') continue;
     const std::string_view target = take_word(line);
-    const Arc arc{node_of(lines, source, limit), node_of(lines, target, limit)};
+    const Arc arc{node_of(lines, source, below, why), node_of(lines, target, below, why)};
     if (!take_word(line).empty()) {
       lines.fail("a third field; weights are not used, so cut them off (cut -f1,2)");
     }
@@ -44,4 +46,4 @@ ArcPart read_edge_list(const std::string& path, std::uint64_t nodes, Part part) 
   return read;
 }
 
-}  // namespace pagerank
+}  // namespace graphs

@@ -12,7 +12,7 @@
 
 #include "arcs.hpp"
 
-namespace pagerank {
+namespace graphs {
 
 struct Rmat {
   unsigned scale = 0;  // 2^scale nodes, 1 to 31
@@ -25,4 +25,4 @@ ArcPart generate_rmat(const Rmat& rmat, Part part);
 // The permutation: a bijection of [0, 2^scale).
 std::uint32_t scrambled(std::uint32_t node, unsigned scale, std::uint64_t seed);
 
-}  // namespace pagerank
+}  // namespace graphs

@@ -10,7 +10,7 @@
 #include "bvgraph.hpp"
 #include "input_file.hpp"
 
-namespace pagerank {
+namespace graphs {
 namespace {
 
 using Table = std::map<std::string, std::string>;
@@ -134,4 +134,4 @@ BvProperties read_bv_properties(const std::string& path) {
   return properties;
 }
 
-}  // namespace pagerank
+}  // namespace graphs

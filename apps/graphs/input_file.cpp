@@ -10,7 +10,7 @@
 
 #include "arcs.hpp"
 
-namespace pagerank {
+namespace graphs {
 namespace {
 
 [[noreturn]] void fail(const std::string& path, const char* remedy) {
@@ -50,4 +50,4 @@ std::string InputFile::read(std::uint64_t begin, std::uint64_t end) const {
   return bytes;
 }
 
-}  // namespace pagerank
+}  // namespace graphs

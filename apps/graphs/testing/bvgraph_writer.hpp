@@ -11,7 +11,7 @@
 
 #include "../bvgraph.hpp"
 
-namespace pagerank {
+namespace graphs {
 
 using Lists = std::vector<std::vector<std::uint32_t>>;  // the successors of each node, increasing
 
@@ -42,4 +42,4 @@ struct BvUse {
 BvUse write_bvgraph(const std::string& base, const Lists& lists, BvProperties properties,
                     std::mt19937_64& random);
 
-}  // namespace pagerank
+}  // namespace graphs

@@ -14,7 +14,7 @@
 #include "test_folder.hpp"
 #include "testing/bvgraph_writer.hpp"
 
-namespace pagerank {
+namespace graphs {
 namespace {
 
 const std::uint8_t* bytes_of(const std::string& text) {
@@ -286,7 +286,7 @@ TEST_F(DamagedGraph, is_an_error_or_a_graph_whatever_bytes_are_flipped) {
 
 TEST(Cnr2000, has_the_nodes_and_arcs_that_its_publisher_counted) {
   const char* named = std::getenv("PERDURE_TEST_GRAPH");
-  const std::string base = bvgraph_basename(named != nullptr ? named : PAGERANK_TEST_GRAPH);
+  const std::string base = bvgraph_basename(named != nullptr ? named : GRAPHS_TEST_GRAPH);
   if (!std::filesystem::exists(base + ".graph")) {
     GTEST_SKIP() << "no " << base << ".graph; name one by PERDURE_TEST_GRAPH";
   }
@@ -308,4 +308,4 @@ TEST(Cnr2000, has_the_nodes_and_arcs_that_its_publisher_counted) {
 }
 
 }  // namespace
-}  // namespace pagerank
+}  // namespace graphs

@@ -12,7 +12,7 @@
 #include "test_folder.hpp"
 #include "text_graphs.hpp"
 
-namespace pagerank {
+namespace graphs {
 namespace {
 
 using Arcs = std::vector<std::pair<std::uint32_t, std::uint32_t>>;
@@ -84,9 +84,23 @@ std::string edge_list_error(const std::string& text, std::uint64_t nodes = 0) {
   });
 }
 
+TEST(EdgeList, has_no_nodes_where_the_file_is_empty) {
+  const TestFolder folder;
+  EXPECT_EQ(read_edge_list(folder.write("g", ""), 0, {}).nodes, 0U);
+}
+
+TEST(EdgeList, has_nodes_below_the_limit_of_the_program_that_reads_it) {
+  const TestFolder folder;
+  const std::string path = folder.write("g", "0 1\n2 4\n");
+  EXPECT_EQ(read_edge_list(path, 0, {}, 5).nodes, 5U);
+  EXPECT_NE(error_of([&] { read_edge_list(path, 0, {}, 4); }).find("line 2: node 4 is not below 4"),
+            std::string::npos);
+}
+
 TEST(EdgeList, names_the_line_that_is_wrong) {
   EXPECT_NE(edge_list_error("0 1\n1 x\n").find("g: line 2: 'x' is not"), std::string::npos);
   EXPECT_NE(edge_list_error("0 1\n\n1\n").find("line 3: '' is not"), std::string::npos);
+  EXPECT_NE(edge_list_error("0 1\n1").find("line 2: '' is not"), std::string::npos);
   EXPECT_NE(edge_list_error("0 -1\n").find("line 1: '-1' is not"), std::string::npos);
   EXPECT_NE(edge_list_error("0 1 0.5\n").find("line 1: a third field"), std::string::npos);
   EXPECT_NE(edge_list_error("0 1\n0 5\n", 5).find("line 2: node 5 is not below 5"),
@@ -196,4 +210,4 @@ TEST(Rmat, renumbers_nodes_by_a_permutation) {
 }
 
 }  // namespace
-}  // namespace pagerank
+}  // namespace graphs

@@ -14,7 +14,7 @@
 #include "arcs.hpp"
 #include "input_file.hpp"
 
-namespace pagerank {
+namespace graphs {
 
 class TextLines {
  public:
@@ -50,4 +50,4 @@ std::optional<std::uint64_t> number_of(std::string_view word);
 // The word as a message shows it: in quotes, and cut off if it is long.
 std::string quoted(std::string_view word);
 
-}  // namespace pagerank
+}  // namespace graphs

@@ -17,7 +17,7 @@
 #include "arcs.hpp"
 #include "bit_reader.hpp"
 
-namespace pagerank {
+namespace graphs {
 
 struct BvProperties {
   std::uint64_t nodes = 0;
@@ -44,4 +44,4 @@ ArcPart read_bvgraph(const std::string& basename, Part part);
 // `name` without .graph, .properties or .offsets.
 std::string bvgraph_basename(const std::string& name);
 
-}  // namespace pagerank
+}  // namespace graphs

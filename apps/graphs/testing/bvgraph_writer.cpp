@@ -5,7 +5,7 @@
 #include <bit>
 #include <fstream>
 
-namespace pagerank {
+namespace graphs {
 namespace {
 
 unsigned highest_bit(std::uint64_t value) {
@@ -255,4 +255,4 @@ BvUse write_bvgraph(const std::string& base, const Lists& lists, BvProperties pr
   return graph.use();
 }
 
-}  // namespace pagerank
+}  // namespace graphs
