@@ -31,7 +31,6 @@ import json
 import operator
 import os
 import statistics
-import subprocess
 import sys
 import tempfile
 from collections import defaultdict
@@ -42,7 +41,12 @@ from pathlib import Path
 
 from perdure.programs import Program, find_programs
 from perdure_bench.facts import Fact
-from perdure_bench.solver import huge_page_directory, job_output, pool_directory
+from perdure_bench.solver import (
+    file_system_of,
+    huge_page_directory,
+    job_output,
+    pool_directory,
+)
 
 SUMMARY = "single accesses to a cached file, against stock MPI-IO, memory and one-sided calls"
 
@@ -178,13 +182,6 @@ def gluster_directory() -> Iterator[tuple[Path | None, str]]:
         return
     print(f"perdure bench cache: no GlusterFS: {absent}", file=sys.stderr)
     yield None, absent
-
-
-def file_system_of(place: Path) -> str:
-    """What kind of file system a directory is on, as stat(1) says."""
-    words = ["stat", "--file-system", "--format=%T", str(place)]
-    asked = subprocess.run(words, capture_output=True, text=True, check=False)
-    return asked.stdout.strip() or "unknown"
 
 
 class _Judge:

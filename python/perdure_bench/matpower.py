@@ -49,7 +49,7 @@ from perdure_bench.matpower_cases import (
     target_of,
 )
 from perdure_bench.matpower_model import MODELLED_RANKS, NOTE, Outcome, fit
-from perdure_bench.solver import disk_directory, pool_directory
+from perdure_bench.solver import disk_directory, file_system_of, pool_directory
 
 SUMMARY = "time of powers of a matrix in cached files, over stock MPI-IO"
 _LIMIT_S = 1800
@@ -86,25 +86,13 @@ def _place(directory: Path | None) -> Path:
     return disk_directory()
 
 
-def file_system_of(path: Path, mounts: str) -> str:
-    """The kind of file system that holds `path`, by the text of /proc/mounts: ext4, glusterfs…"""
-    found = (0, "unknown")
-    for line in mounts.splitlines():
-        _, point, kind = line.split()[:3]
-        point = point.replace("\\040", " ")
-        if path == Path(point) or Path(point) in path.parents:
-            found = max(found, (len(point), kind.removeprefix("fuse.")), key=lambda pair: pair[0])
-    return found[1]
-
-
 class Bench:
     """Runs matpower; every run begins with neither files nor a pool."""
 
     def __init__(self, files: Path, pools: Path, advance: Callable[[], None]):
         self._files, self._pools, self._advance = files, pools, advance
         self._programs = {program.flavour: program for program in find_programs("matpower")}
-        mounts = Path("/proc/mounts").read_text(encoding="utf-8")
-        self.about = {"file_system": file_system_of(files.resolve(), mounts)}
+        self.about = {"file_system": file_system_of(files)}
 
     def run_rounds(self, settings: list[Setting], rounds: int) -> list[Round]:
         """For each round, the outcome of each variant of each setting."""

@@ -65,6 +65,17 @@ def disk_directory() -> Path:
     return place
 
 
+def file_system_of(path: Path, mounts: str = "") -> str:
+    """The kind of file system that holds `path`, by /proc/mounts or such text: ext4, glusterfs…"""
+    path, found = path.resolve(), (0, "unknown")
+    for line in (mounts or Path("/proc/mounts").read_text(encoding="utf-8")).splitlines():
+        _, point, kind = line.split()[:3]
+        point = point.replace("\\040", " ")
+        if path == Path(point) or Path(point) in path.parents:
+            found = max(found, (len(point), kind.removeprefix("fuse.")), key=lambda pair: pair[0])
+    return found[1]
+
+
 @contextmanager
 def pool_directory() -> Iterator[Path]:
     """An empty directory for pools, in memory: $PERDURE_BENCH_DIR, /dev/shm, else $TMPDIR."""

@@ -12,13 +12,13 @@ from perdure.programs import ProgramFailed
 from perdure_bench.matpower import (
     check_cached,
     facts_of,
-    file_system_of,
     modelled_facts,
     outcome_of,
 )
 from perdure_bench.matpower_cases import FULL, QUICK, STOCK, Setting, settings_of, target_of
 from perdure_bench.matpower_model import MODELLED_RANKS, Outcome, fit
 from perdure_bench.matpower_plot import draw
+from perdure_bench.solver import file_system_of
 
 GLUSTER = {"file_system": "glusterfs"}
 
