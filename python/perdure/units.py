@@ -58,17 +58,17 @@ def parse_time(text: str, unit: str = "s") -> float:
     return float(parse_quantity(text, "time", TIMES, "130s, 5min or 14.66h", unit))
 
 
-def parse_rate(text: str) -> float:
-    """Bytes a second of "2GB/s" or "2e9"; more than none. Raises Wrong."""
+def parse_bandwidth(text: str, unit: str = "B") -> float:
+    """Bytes a second of "2GB/s", with a `unit` of "2e9" too; more than none. Raises Wrong."""
     number, slash, per = text.partition("/")
-    if slash and per.strip() != "s":
-        raise Wrong(f"'{text}' is no rate; write it as 510MB/s")
+    if per.strip() != "s" if slash else not unit:
+        raise Wrong(f"'{text}' is no bandwidth; write it as 510MB/s")
     try:
-        size = parse_size(number)
+        size = parse_size(number, unit)
     except Wrong as wrong:
         raise Wrong(f"{wrong}, and /s after it") from None
     if size == 0:
-        raise Wrong(f"'{text}': a rate must be more than nothing")
+        raise Wrong(f"'{text}': a bandwidth must be more than nothing")
     return float(size)
 
 

@@ -8,7 +8,7 @@ import re
 import pytest
 
 from conftest import ROOT
-from perdure.units import SIZES, TIMES, Wrong, parse_size, parse_time
+from perdure.units import SIZES, TIMES, Wrong, parse_bandwidth, parse_size, parse_time
 
 TABLE = (ROOT / "tests/grammar/quantities.txt").read_text()
 CASES = re.findall(r"^(size|time) '(.*)' (\S+)$", TABLE, re.MULTILINE)
@@ -42,3 +42,26 @@ def test_where_no_unit_is_the_default_a_number_alone_is_refused():
         parse_size("64", unit="")
     with pytest.raises(Wrong, match="has no unit"):
         parse_time("130", unit="")
+
+
+@pytest.mark.parametrize(("text", "value"), [("2GB/s", 2e9), (" 1.5 MiB / s ", 1.5 * 2**20)])
+@pytest.mark.parametrize("unit", ["", "B"])
+def test_bandwidths_are_sizes_a_second(text, value, unit):
+    assert parse_bandwidth(text, unit) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "unit", "said"),
+    [
+        ("2GB/h", "B", "no bandwidth"), ("2GB/", "B", "no bandwidth"), ("2GB", "", "no bandwidth"),
+        ("2e9/s", "", "has no unit.*, and /s after it"), ("0B/s", "B", "more than nothing"),
+        ("-1GB/s", "B", "negative"), ("fast", "B", "no size.*, and /s"),
+    ],
+)  # fmt: skip
+def test_what_is_no_bandwidth_is_refused(text, unit, said):
+    with pytest.raises(Wrong, match=said):
+        parse_bandwidth(text, unit)
+
+
+def test_a_bandwidth_may_be_a_number_alone_where_its_unit_is_the_default():
+    assert parse_bandwidth("2e9") == parse_bandwidth("2GB") == 2e9

@@ -29,7 +29,7 @@ from perdure.failures import Wrong
 from perdure.option_groups import AsJson
 from perdure.screen import console
 from perdure.tables import table
-from perdure.units import bytes_text, parse_rate, parse_time, seconds_text
+from perdure.units import bytes_text, parse_bandwidth, parse_time, seconds_text
 
 _DARSHAN = ".darshan"
 
@@ -74,7 +74,7 @@ def predict_command(
     Example: PERDURE_RECORD=/tmp/run perdure run -- mpiexec …; perdure cache predict /tmp/run
     """
     latency_s = None if stock_latency is None else parse_time(stock_latency)
-    given = None if backing is None else parse_rate(backing)
+    given = None if backing is None else parse_bandwidth(backing)
     target = _target(device, link)
     run = _read(records)
     machine = _machine(calibrate_now, run)
@@ -119,7 +119,7 @@ def _target(device: str, link: str | None) -> Target:
         rate, comma, wait = link.partition(",")
         if link not in LINKS and not comma:
             raise Wrong(f"--link {link} is none of {', '.join(LINKS)}, nor as 12GB/s,1us")
-        bandwidth, latency = LINKS.get(link) or (parse_rate(rate), parse_time(wait))
+        bandwidth, latency = LINKS.get(link) or (parse_bandwidth(rate), parse_time(wait))
     return Target(
         (row.read_latency_ns or 0) * 1e-9,
         (row.write_latency_ns or 0) * 1e-9,

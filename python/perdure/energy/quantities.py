@@ -65,13 +65,7 @@ def parse_power_drawn(text: str) -> float:
 
 def parse_bandwidth(text: str) -> float:
     """Bytes a second of "510MB/s"; more than none."""
-    number, slash, per = text.partition("/")
-    if not slash or per.strip() != "s":
-        raise Wrong(f"'{text}' is no bandwidth; write it as 510MB/s")
-    try:
-        return parse_size(number)
-    except Wrong as wrong:
-        raise Wrong(f"{wrong}, and /s after it") from None
+    return units.parse_bandwidth(text, unit="")
 
 
 def parse_rate(text: str) -> float:
