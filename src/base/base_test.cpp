@@ -41,6 +41,14 @@ TEST(Status, has_the_sentence_that_its_parts_make) {
             "-9223372036854775808 to 0");
 }
 
+TEST(Status, names_the_newer_format_and_the_newest_that_is_read) {
+  const Status status = newer_format("pool/job", 7, 2);
+  EXPECT_EQ(status.code(), Code::newer_format);
+  EXPECT_EQ(status.message(),
+            "pool/job has format 7, this Perdure reads up to 2; use the version "
+            "that wrote it, or a newer one");
+}
+
 TEST(Status, every_code_has_a_text) {
   for (int code = 0; code >= static_cast<int>(Code::peer_failed); --code) {
     EXPECT_STRNE(code_text(static_cast<Code>(code)), "unknown error code") << code;

@@ -85,4 +85,9 @@ Status errno_status(const std::string& what, int error_number) {
   return {full ? Code::no_space : Code::io_error, what + ": " + std::strerror(error_number)};
 }
 
+Status newer_format(const std::string& name, std::uint64_t format, std::uint64_t newest) {
+  return Status(Code::newer_format, name, " has format ", format, ", this Perdure reads up to ",
+                newest, "; use the version that wrote it, or a newer one");
+}
+
 }  // namespace perdure

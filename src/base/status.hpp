@@ -108,6 +108,10 @@ const char* code_text(Code code);
 // A Status whose message ends with strerror(error_number); ENOSPC, EDQUOT give no_space.
 [[gnu::cold]] Status errno_status(const std::string& what, int error_number);
 
+// Code::newer_format: `name` has a format that is newer than the newest that is known here.
+[[gnu::cold]] Status newer_format(const std::string& name, std::uint64_t format,
+                                  std::uint64_t newest);
+
 template <typename T>
 class [[nodiscard]] Result {
  public:

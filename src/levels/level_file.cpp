@@ -172,9 +172,7 @@ Status LevelFile::read_header(const LevelFileName& name) {
   auto seen = look(*device_);
   if (!seen) return Status::success();
   if (seen->format.format_version > level_file_version) {
-    return Status(Code::newer_format, path_, ": format ", seen->format.format_version,
-                  ", this Perdure reads up to ", level_file_version,
-                  "; use the version that wrote it, or a newer one");
+    return newer_format(path_, seen->format.format_version, level_file_version);
   }
   if (!believable(seen->format, name)) return Status::success();
   header_ = header_of(seen->format);

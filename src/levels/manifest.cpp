@@ -152,8 +152,7 @@ Result<Manifest> parse_manifest(const std::string& path, std::string_view bytes)
   const bool whole = take(rest, format) && format.magic == manifest_magic &&
                      format.checksum == checksum_of(format, rest);
   if (whole && format.format_version > manifest_version) {
-    return Status(Code::newer_format, path, " has format ", format.format_version,
-                  ", this Perdure reads up to ", manifest_version);
+    return newer_format(path, format.format_version, manifest_version);
   }
   const bool sane = whole && format.format_version == manifest_version && has_origin(format);
   auto files = sane ? parse_files(rest, format.files, format.ranks) : std::nullopt;

@@ -231,8 +231,7 @@ Status check_header(const NodeFileFormat& format, const std::string& path,
                     std::uint64_t file_bytes) {
   const bool ours = format.magic == node_file_magic && format.checksum == checksum_of(format);
   if (ours && format.format_version > node_file_version) {
-    return Status(Code::newer_format, path, " has format ", format.format_version,
-                  ", this Perdure reads up to ", node_file_version);
+    return newer_format(path, format.format_version, node_file_version);
   }
   const bool sane =
       ours && format.format_version == node_file_version && has_origin(format) &&

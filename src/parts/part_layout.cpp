@@ -49,9 +49,7 @@ Status check_header(const Device& device, const PartHeaderFormat& header) {
   if (header.magic != part_magic) return damaged(device, "no magic number");
   const bool whole = header.checksum == crc64(&header, offsetof(PartHeaderFormat, checksum));
   if (header.format_version > part_format_version && whole) {
-    return Status(Code::newer_format, device.describe().name, ": format ", header.format_version,
-                  ", this Perdure reads up to ", part_format_version,
-                  "; use the version that wrote it, or a newer one");
+    return newer_format(device.describe().name, header.format_version, part_format_version);
   }
   if (!whole) return damaged(device, "the header's checksum is wrong");
   if (header.format_version < part_format_version) {

@@ -146,9 +146,7 @@ Result<Region> check_region(const Device& device) {
   if (header.magic != region_magic) return damaged(device, "no magic number");
   const bool whole = header.checksum == header_checksum(header);
   if (whole && header.format_version > region_format_version) {
-    return Status(Code::newer_format, device.describe().name, ": format ", header.format_version,
-                  ", this Perdure reads up to ", region_format_version,
-                  "; use the version that wrote it, or a newer one");
+    return newer_format(device.describe().name, header.format_version, region_format_version);
   }
   if (!whole) return damaged(device, "the header's checksum is wrong");
   if (header.format_version < region_format_version) {

@@ -87,8 +87,7 @@ Result<JobRecord> read_job_record(const Directory& directory) {
                   directory.path(), "` shows what is left");
   }
   if (format.format_version > job_record_version) {
-    return Status(Code::newer_format, path, " has format ", format.format_version,
-                  ", this Perdure reads up to ", job_record_version);
+    return newer_format(path, format.format_version, job_record_version);
   }
   return JobRecord{{{format.job_id[0], format.job_id[1]}},
                    format.job_name,

@@ -63,7 +63,7 @@ TEST(BadTrace, is_newer) {
   auto bytes = trace_of(random_accesses(1, 100, 10), small_header(0));
   const std::uint32_t version = trace_format_version + 1;
   std::memcpy(bytes.data() + offsetof(TraceHeaderFormat, format_version), &version, sizeof version);
-  expect_error(bytes, Code::newer_format, "format version 2");
+  expect_error(bytes, Code::newer_format, "has format 2, this Perdure reads up to 1");
 }
 
 TEST(BadTrace, that_is_truncated_says_what_is_whole) {

@@ -74,9 +74,7 @@ Result<ReadHeader> read_header(ByteSource& source) {
   }
   if (count.value() < sizeof format) return damaged(source, "the trace is truncated in its header");
   if (format.format_version > trace_format_version) {
-    return Status(Code::newer_format, source.name(), ": the trace has format version ",
-                  format.format_version, ", this Perdure reads up to ", trace_format_version,
-                  "; use the one that recorded it");
+    return newer_format(source.name(), format.format_version, trace_format_version);
   }
   if (format.command_bytes > command_bytes_max) {
     return damaged(source, "the header of the trace is corrupt: its command is too long");
