@@ -14,12 +14,13 @@ from __future__ import annotations
 import argparse
 import os
 import random
-import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 TIERS = ("auto", "copy", "stream")
@@ -49,6 +50,26 @@ def processes_of(program: str, pool: Path) -> list[int]:
         if words[0] == name.encode() and str(pool).encode() in words:
             found.append(int(entry.name))
     return found
+
+
+def interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+@contextmanager
+def trial_folder(program: str) -> Iterator[Path]:
+    """For the pool of a job; both go when it is left, also by Ctrl-C and SIGTERM."""
+    signal.signal(signal.SIGTERM, interrupt)
+    place = "/dev/shm" if Path("/dev/shm").is_dir() else None
+    with tempfile.TemporaryDirectory(
+        prefix="perdure-ipv-kill-", dir=place, ignore_cleanup_errors=True
+    ) as folder:
+        try:
+            yield Path(folder)
+        finally:
+            for rank in processes_of(program, Path(folder) / "pool"):
+                with suppress(ProcessLookupError):
+                    os.kill(rank, signal.SIGKILL)
 
 
 def kill_one(program: str, pool: Path, job, draw: random.Random, seconds: float) -> bool:
@@ -95,14 +116,10 @@ def main() -> int:
     given = parser.parse_args()
     draw, kills, trials = random.Random(given.seed), 0, 0
     print(f"seed {given.seed}")
-    place = "/dev/shm" if Path("/dev/shm").is_dir() else None
     while kills < given.kills and trials < 5 * given.kills:
-        folder = Path(tempfile.mkdtemp(prefix="perdure-ipv-kill-", dir=place))
         program = given.programs[trials % len(given.programs)]
-        try:
+        with trial_folder(program) as folder:
             killed, wrong = run_trial(program, folder, draw, trials)
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
         kills, trials = kills + killed, trials + 1
         if wrong:
             print(f"trial {trials} of {program}: {wrong}")

@@ -25,16 +25,14 @@ import json
 import os
 import random
 import re
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kill import TIERS, processes_of
+from kill import TIERS, processes_of, trial_folder
 
 POINTS = ("copy", "data", "slot", "state", "agreed")
 SECONDS_MAX = 600
@@ -201,13 +199,9 @@ def main() -> int:
     draw, tally = random.Random(given.seed), Tally()
     print(f"seed {given.seed}")
     usual = undisturbed(given)
-    place = "/dev/shm" if Path("/dev/shm").is_dir() else None
     while tally.kills < given.kills and tally.trials < 5 * given.kills:
-        folder = Path(tempfile.mkdtemp(prefix="perdure-ipv-kill-", dir=place))
-        try:
+        with trial_folder(given.program) as folder:
             run_trial(given, folder, draw, usual, tally)
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
         tally.trials += 1
     for sentence in [*tally.wrong, *tally.lost, *tally.refused]:
         print(sentence)

@@ -5,12 +5,16 @@ from __future__ import annotations
 
 import fcntl
 import random
+import signal
+import subprocess
+import sys
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from conftest import BUILD
+from conftest import BUILD, LIMIT_S, ROOT
 from perdure.run.attempt import Attempt
 from perdure.run.page import Phase, RunPage
 from perdure.run.rehearsal import Rehearsal
@@ -120,3 +124,28 @@ def test_campaign_makes_no_more_kills_than_are_left_and_both_kinds_of_them(tmp_p
     assert total["kills"] == 4 and total["at_random"] == total["in_commit"] == 2
     assert not any(total[fault] for fault in ("wrong", "lost", "refused"))
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
+def test_a_campaign_that_is_stopped_leaves_neither_its_pool_nor_its_job(ending):
+    campaign = f"""
+import signal, subprocess, sys
+sys.path.append({str(ROOT / "tests/ipv")!r})
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from kill import processes_of, trial_folder
+with trial_folder(sys.executable) as folder:
+    (folder / "pool").mkdir()
+    subprocess.Popen([sys.executable, "-c", "input()", folder / "pool"], start_new_session=True)
+    while not processes_of(sys.executable, folder / "pool"):
+        pass
+    print(folder, flush=True)
+    signal.pause()
+"""
+    with subprocess.Popen([sys.executable, "-c", campaign], text=True, stdin=subprocess.PIPE,
+                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as running:
+        folder = running.stdout.readline().strip()
+        assert Path(folder, "pool").is_dir()
+        running.send_signal(ending)
+        assert running.stdout.read() == ""  # the end of the job, which has it too
+        assert running.wait(LIMIT_S) != 0
+        assert not Path(folder).exists()
