@@ -7,6 +7,8 @@
 // Metrics: images (target: in all at least 100,000 in the full form) and wrong (target: 0).
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <cstdio>
+#include <exception>
 #include <string>
 #include <vector>
 
@@ -110,7 +112,7 @@ void run_scripts(bool quick, std::uint64_t seed, Total& total) {
 }  // namespace
 }  // namespace perdure
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   CLI::App app{"Recovers from every crash image of small runs, and compares."};
   bool quick = false;
   std::uint64_t seed = 1;
@@ -123,4 +125,7 @@ int main(int argc, char** argv) {
   perdure::print_fact(quick ? images : perdure::at_least(perdure::images_target, images));
   perdure::print_fact(perdure::at_most(0, perdure::count_of("all", "wrong", total.wrong)));
   return total.wrong == 0 ? 0 : 1;
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "bench_crash: %s\n", error.what());
+  return 1;
 }

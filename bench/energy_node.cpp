@@ -8,6 +8,7 @@
 //   token-cost        facts: a writer token taken and given back, nobody else wanting it
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <exception>
 #include <vector>
 
 #include "base/clock.hpp"
@@ -58,7 +59,7 @@ int token_cost(int repeats) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   CLI::App app("The node's part of energy-aware commits");
   app.require_subcommand(1);
   std::uint64_t khz = 0;
@@ -72,4 +73,7 @@ int main(int argc, char** argv) {
   if (cap->parsed()) return cap_and_release(khz);
   if (stale->parsed()) return restore_stale();
   return cost->parsed() ? token_cost(repeats) : 2;
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "bench_energy_node: %s\n", error.what());
+  return 1;
 }

@@ -21,6 +21,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -314,7 +315,7 @@ void pretend_nodes() {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   Options options;
   CLI::App app("What accesses to files cost two ranks");
   app.add_option("mode", options.mode)
@@ -337,4 +338,7 @@ int main(int argc, char** argv) {
   if (options.mode == "idle") measure_idle(options);
   MPI_Finalize();
   return 0;
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "bench_file_operations: %s\n", error.what());
+  return 1;
 }

@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -314,7 +315,7 @@ Status measure_size(const Options& options, std::size_t mib) {
 }  // namespace
 }  // namespace perdure
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   perdure::Options options;
   CLI::App app("u += r with a version at every sweep; one JSON line per fact");
   app.add_flag("--quick", options.quick, "fewer rounds and sizes: under a minute");
@@ -342,4 +343,7 @@ int main(int argc, char** argv) {
     return 1;
   }
   return 0;
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "bench_ipv_update: %s\n", error.what());
+  return 1;
 }

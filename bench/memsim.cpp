@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <exception>
 #include <functional>
 #include <random>
 #include <string>
@@ -205,7 +206,7 @@ int run_bench(const Options& options) {
 }  // namespace
 }  // namespace perdure
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   perdure::Options options;
   CLI::App app{"How fast the memory simulator reads and replays a trace, as JSON lines."};
   app.add_flag("--quick", options.quick, "shorter traces and fewer repetitions");
@@ -215,4 +216,7 @@ int main(int argc, char** argv) {
   app.add_option("--repetitions", options.repetitions, "of each measurement; 0: 9, or 3 if quick");
   CLI11_PARSE(app, argc, argv);
   return perdure::run_bench(options);
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "bench_memsim: %s\n", error.what());
+  return 1;
 }

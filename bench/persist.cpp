@@ -3,10 +3,11 @@
 // bench_persist: what it costs to make bytes durable on this machine, against libpmem and memcpy.
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <exception>
 
 #include "persist.hpp"
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   perdure::bench::PersistOptions options;
   std::string only;
   CLI::App app(
@@ -36,5 +37,8 @@ int main(int argc, char** argv) {
   if (wanted("arrays")) status = perdure::bench::measure_arrays(options);
   if (status.ok()) return 0;
   std::fprintf(stderr, "bench_persist: %s\n", status.message().c_str());
+  return 1;
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "bench_persist: %s\n", error.what());
   return 1;
 }

@@ -86,7 +86,7 @@ Result<Times> race(const CopyField& field, Device& memory, std::vector<std::byte
   // The first round only warms up.
   for (int round = -1; round < repetitions; ++round) {
     for (std::size_t turn = 0; turn < count; ++turn) {
-      const auto shift = static_cast<std::size_t>(round + 1);
+      const std::size_t shift = static_cast<std::size_t>(round) + 1;
       const Contender& contender = field.contenders()[(turn + shift) % count];
       std::memset(source.data(), round, size);
       evict(memory.base(), size);
@@ -99,6 +99,7 @@ Result<Times> race(const CopyField& field, Device& memory, std::vector<std::byte
 
 std::vector<double> ratios(const std::vector<double>& ours, const std::vector<double>& theirs) {
   std::vector<double> paired;
+  paired.reserve(theirs.size());
   for (std::size_t i = 0; i < theirs.size(); ++i) paired.push_back(ours[i] / theirs[i]);
   return paired;
 }

@@ -81,8 +81,8 @@ Status measure_one(Device& memory, const FlushPrimitives& primitives, std::size_
                            PERDURE_TRY(writer.flush(0, size));
                            return device->fence();
                          }));
-      const double lines = static_cast<double>(size / cache_line_bytes);
-      if (round >= 0) ns_per_line[i].push_back(ns / lines);
+      const std::size_t lines = size / cache_line_bytes;
+      if (round >= 0) ns_per_line[i].push_back(ns / static_cast<double>(lines));
     }
   }
   for (std::size_t i = 0; i < std::size(states); ++i) {

@@ -15,7 +15,8 @@
 #include "cache_model.h"
 #include "pmem/flush.hpp"
 
-// perdure::native_flush_primitives(), as ld calls it.
+// NOLINTBEGIN(bugprone-reserved-identifier): the names are those of ld
+// perdure::native_flush_primitives()
 extern "C" std::span<const perdure::FlushPrimitives>
 __real__ZN7perdure23native_flush_primitivesEv();
 extern "C" std::span<const perdure::FlushPrimitives>
@@ -109,3 +110,4 @@ int __wrap_munmap(void* address, std::size_t bytes) {
 }
 
 }  // extern "C"
+// NOLINTEND(bugprone-reserved-identifier)
