@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import array
+import fcntl
 import io
 import json
 import os
@@ -10,8 +12,9 @@ import signal
 import subprocess
 import sys
 import tempfile
+import termios
 import time
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -119,6 +122,28 @@ class Perdure:
 
     def start(self, *words, **streams) -> subprocess.Popen:
         return subprocess.Popen(self.words(*words), cwd=self.folder, **streams)
+
+    def interrupted(self, content: bytes, *words) -> Ran:
+        """Ctrl-C when half of `content` has been read from `pipe`."""
+        began = time.monotonic()
+        os.mkfifo(self.folder / "pipe")
+        running = self.start(*words, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        with open(self.folder / "pipe", "wb", buffering=0) as into:
+            into.write(content[: len(content) // 2])
+            while bytes_left(into) and running.poll() is None:
+                time.sleep(0.01)
+            running.send_signal(signal.SIGINT)
+            with suppress(BrokenPipeError):  # it ended as soon as it saw the signal
+                into.write(content[len(content) // 2 :])
+        out, err = running.communicate(timeout=LIMIT_S)
+        return Ran(running.returncode, out, err.decode(), None, time.monotonic() - began)
+
+
+def bytes_left(pipe) -> int:
+    """Bytes in a pipe that its reader did not take yet."""
+    left = array.array("i", [0])
+    fcntl.ioctl(pipe.fileno(), termios.FIONREAD, left)
+    return left[0]
 
 
 @pytest.fixture(autouse=True, scope="session")

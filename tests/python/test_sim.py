@@ -3,17 +3,10 @@
 
 from __future__ import annotations
 
-import array
-import contextlib
-import fcntl
 import itertools
 import json
-import os
 import random
 import signal
-import subprocess
-import termios
-import time
 from collections import Counter
 from html.parser import HTMLParser
 
@@ -363,28 +356,10 @@ def test_an_optimum_of_half_a_trace_is_not_given(perdure, long_trace, stop_after
 
 @pytest.mark.parametrize("words", [("run", "--dram", "2MiB"), ("sweep", "--mram", "0")])
 def test_ctrl_c_ends_the_command_itself_with_130(long_trace, tmp_path, words):
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    stored = long_trace.read_bytes()
-    running = Perdure(tmp_path).start("sim", words[0], pipe, *words[1:], "--json",
-                                      stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    with open(pipe, "wb", buffering=0) as into:
-        into.write(stored[: len(stored) // 2])
-        while bytes_left(into) and running.poll() is None:
-            time.sleep(0.01)
-        running.send_signal(signal.SIGINT)
-        with contextlib.suppress(BrokenPipeError):  # it ended as soon as it saw the signal
-            into.write(stored[len(stored) // 2 :])
-    out, err = running.communicate(timeout=60)
-    assert running.returncode == 130, err
-    assert out.count(b'"partial": true') > 0
-
-
-def bytes_left(pipe) -> int:
-    """Bytes in a pipe that its reader did not take yet."""
-    left = array.array("i", [0])
-    fcntl.ioctl(pipe.fileno(), termios.FIONREAD, left)
-    return left[0]
+    ran = Perdure(tmp_path).interrupted(long_trace.read_bytes(), "sim", words[0], "pipe",
+                                        *words[1:], "--json")
+    assert ran.code == 130, ran.err
+    assert ran.out.count(b'"partial": true') > 0
 
 
 class Elements(HTMLParser):

@@ -325,3 +325,11 @@ def test_other_tools_traces_are_imported(perdure, tmp_path):
     assert ran.code == 2 and "there are lackey, din" in ran.err
     ran = perdure("trace", "import", "din", "in.txt", "out.ptrace")
     assert ran.code == 2 and "line 1" in ran.err
+
+
+def test_an_import_that_is_stopped_leaves_a_trace_that_is_refused(perdure):
+    lines = b" S 1000,8\n" * 2_000_000
+    ran = perdure.interrupted(lines, "trace", "import", "lackey", "pipe", "out.ptrace")
+    assert (ran.code, ran.out, ran.err) == (130, b"", "perdure: stopped\n")
+    again = perdure("trace", "info", "out.ptrace")
+    assert again.code == 1 and "truncated" in again.err, again.err
