@@ -12,8 +12,10 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/checksum.hpp"
@@ -39,6 +41,16 @@ TEST(Status, has_the_sentence_that_its_parts_make) {
   EXPECT_EQ(status.message(), "a/b: rank is -3 of 18446744073709551615, 7");
   EXPECT_EQ(sentence(std::numeric_limits<std::int64_t>::min(), " to ", 0),
             "-9223372036854775808 to 0");
+}
+
+TEST(Status, lists_what_its_sentence_is_about) {
+  EXPECT_EQ(listed(std::vector<std::string>()), "");
+  EXPECT_EQ(listed(std::vector<std::string>{"a"}), "a");
+  EXPECT_EQ(listed(std::set<int>{3, -1, 2}), "-1, 2, 3");
+  const std::vector<std::pair<int, const char*>> pairs = {{1, "x"}, {2, "y"}};
+  EXPECT_EQ(listed(pairs, &std::pair<int, const char*>::second, " and "), "x and y");
+  EXPECT_EQ(listed(pairs, [](const auto& pair) { return "n" + std::to_string(pair.first); }),
+            "n1, n2");
 }
 
 TEST(Status, names_the_newer_format_and_the_newest_that_is_read) {

@@ -15,6 +15,7 @@
 
 #include <concepts>
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <optional>
@@ -69,6 +70,17 @@ class SentencePart {
 template <typename... Parts>
 [[gnu::always_inline]] inline std::string sentence(const Parts&... parts) {
   return joined({SentencePart(parts)...});
+}
+
+// The elements of a list as text: "a, b, c". `as` makes text or a whole number of each.
+template <typename List, typename As = std::identity>
+std::string listed(const List& list, As as = {}, std::string_view between = ", ") {
+  std::string text;
+  for (const auto& each : list) {
+    if (!text.empty()) text += between;
+    SentencePart(std::invoke(as, each)).append_to(text);
+  }
+  return text;
 }
 
 class [[nodiscard]] Status {

@@ -84,12 +84,6 @@ void collect_disks(Sysfs& sysfs, const std::string& folder, int depth, std::set<
   to.insert(is_partition ? place.parent_path().filename() : place.filename());
 }
 
-std::string joined(const std::vector<std::string>& names) {
-  std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "" : "+") + name;
-  return text;
-}
-
 // model and firmware of a disk, wherever its driver shows them.
 void describe(Sysfs& sysfs, const std::string& disk, Storage& storage) {
   for (const std::string& folder : {"sys/block/" + disk, "sys/class/block/" + disk}) {
@@ -134,7 +128,7 @@ Result<Storage> storage_at(Sysfs& sysfs, const std::string& path, int depth) {
   }
   const auto disks = disks_of(sysfs, major(device), minor(device));
   storage.name = disks.empty() ? std::to_string(major(device)) + ":" + std::to_string(minor(device))
-                               : joined(disks);
+                               : listed(disks, {}, "+");
   if (!disks.empty()) describe(sysfs, disks.front(), storage);
   return storage;
 }

@@ -16,11 +16,7 @@ constexpr std::uint64_t chunk_bytes = std::uint64_t{4} << 20U;
 constexpr const char* fresh_suffix = ".new";
 
 std::string ranks_text(const std::set<std::uint32_t>& ranks) {
-  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
-  for (const std::uint32_t rank : ranks) {
-    text += (rank == *ranks.begin() ? "" : ", ") + std::to_string(rank);
-  }
-  return text;
+  return (ranks.size() == 1 ? "rank " : "ranks ") + listed(ranks);
 }
 
 Status send_all(Group& group, std::uint32_t to, std::span<const std::byte> bytes) {

@@ -267,12 +267,8 @@ void NodeDrain::work(const std::shared_ptr<Shared>& shared) {
 
 // With the mutex held.
 Status NodeDrain::late(std::chrono::milliseconds patience, const std::string& and_so) const {
-  std::string names;
-  for (const VersionId id : shared_->unfinished()) {
-    names += (names.empty() ? "" : ", ") + text_of(id);
-  }
-  return Status(Code::busy, names, " did not come to ", shared_->request.place, " within ",
-                patience.count(), " ms", and_so);
+  return Status(Code::busy, listed(shared_->unfinished(), text_of), " did not come to ",
+                shared_->request.place, " within ", patience.count(), " ms", and_so);
 }
 
 Status NodeDrain::wait(std::chrono::milliseconds patience) {

@@ -6,6 +6,8 @@
 #include <map>
 #include <set>
 
+#include "base/status.hpp"
+
 namespace perdure {
 namespace {
 
@@ -61,9 +63,7 @@ std::optional<RecoveryPlan> plan_for(const Census& census, VersionId id) {
 }
 
 std::string list_of(const std::set<std::uint32_t>& ranks) {
-  std::string text;
-  for (const std::uint32_t rank : ranks) text += (text.empty() ? "" : ", ") + std::to_string(rank);
-  return text.empty() ? "none" : text;
+  return ranks.empty() ? "none" : listed(ranks);
 }
 
 }  // namespace
@@ -164,13 +164,13 @@ std::string describe_holdings(const Census& census) {
             list_of(entry->second[0]) + ", guards of ranks " + list_of(entry->second[1]);
   }
   if (held.empty()) text += "; there are no images and no guards";
-  std::string hosts;
+  std::vector<std::string> hosts;
   for (std::uint32_t rank = 0; rank < census.hosts.size(); ++rank) {
     const bool leads = std::find(census.nodes.begin(), census.nodes.begin() + rank,
                                  census.nodes[rank]) == census.nodes.begin() + rank;
-    if (leads) hosts += (hosts.empty() ? "" : ", ") + census.hosts[rank];
+    if (leads) hosts.push_back(census.hosts[rank]);
   }
-  return text + "; looked at on " + hosts;
+  return text + "; looked at on " + listed(hosts);
 }
 
 }  // namespace perdure

@@ -52,12 +52,6 @@ Status invalid(const std::string& where, const std::string& what) {
   return Status(Code::invalid_argument, where, ": ", what);
 }
 
-std::string join(const std::vector<std::string>& words) {
-  std::string joined;
-  for (const std::string& word : words) joined += (joined.empty() ? "" : ", ") + word;
-  return joined;
-}
-
 Status check_amount(const std::string& where, const NamedQuantity& quantity, double amount) {
   const std::string key(quantity.key);
   if (!std::isfinite(amount) || amount < 0) {
@@ -89,7 +83,7 @@ std::string known_keys() {
   std::vector<std::string> keys = {"name",         "description", "assembly",  "granule_bytes",
                                    "access_bytes", "source",      "derivation"};
   for (const NamedQuantity& quantity : quantities) keys.emplace_back(quantity.key);
-  return join(keys);
+  return listed(keys);
 }
 
 Status read_member(const std::string& where, const std::string& key, const Json& value,
@@ -221,19 +215,18 @@ Status apply_override(const std::string& spec, std::string_view text, MemoryMode
     model.*quantity.member = *amount;
     return check_amount(spec, quantity, *amount);
   }
-  return invalid(spec, "unknown key '" + key + "'; known are " + join(keys));
+  return invalid(spec, "unknown key '" + key + "'; known are " + listed(keys));
 }
 
 template <typename Entry>
 Result<Entry> find_entry(const Result<std::vector<Entry>>& table, const char* kind,
                          const std::string& name) {
   PERDURE_TRY(table.status());
-  std::vector<std::string> names;
   for (const Entry& entry : table.value()) {
     if (entry.name == name) return entry;
-    names.push_back(entry.name);
   }
-  return Status(Code::not_found, "no ", kind, " is called '", name, "'; known are ", join(names));
+  return Status(Code::not_found, "no ", kind, " is called '", name, "'; known are ",
+                listed(table.value(), &Entry::name));
 }
 
 }  // namespace

@@ -80,11 +80,8 @@ const char* mode_name(ArrayMode mode) {
 }
 
 std::string ArrayShape::text() const {
-  std::string text = std::string(type_name(type)) + "[";
-  for (std::size_t i = 0; i < extents.size(); ++i) {
-    text += (i == 0 ? "" : ", ") + std::to_string(extents[i]);
-  }
-  return text + "] " + mode_name(mode) + (checksums ? "" : ", no checksums");
+  return sentence(type_name(type), "[", listed(extents), "] ", mode_name(mode),
+                  (checksums ? "" : ", no checksums"));
 }
 
 Result<std::uint64_t> checked_bytes(const ArrayShape& shape) {

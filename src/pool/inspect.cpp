@@ -109,20 +109,19 @@ Result<std::vector<std::uint32_t>> ranks_there(const Directory& directory, std::
 // However many ranks the job record claims, only what is there is looked at.
 std::string missing_text(const std::vector<std::uint32_t>& there, std::uint32_t ranks) {
   constexpr std::size_t runs_max = 8;
-  std::string text;
-  std::size_t runs = 0;
+  std::vector<std::string> runs;
   for (std::size_t i = 0; i <= there.size(); ++i) {
     const std::uint32_t begin = i == 0 ? 0 : there[i - 1] + 1;
     const std::uint32_t end = i == there.size() ? ranks : there[i];
-    if (begin == end || ++runs > runs_max) continue;
-    text += (text.empty() ? "" : ", ") + std::to_string(begin);
-    if (end - begin > 1) text += " to " + std::to_string(end - 1);
+    if (begin == end) continue;
+    runs.push_back(end - begin == 1 ? sentence(begin) : sentence(begin, " to ", end - 1));
   }
-  if (runs > runs_max) text += " and more";
+  const char* more = runs.size() > runs_max ? " and more" : "";
+  if (runs.size() > runs_max) runs.resize(runs_max);
   const std::size_t missing = ranks - there.size();
-  return "the " + std::string(missing == 1 ? "file of rank " : "files of ranks ") + text +
-         (missing == 1 ? " is" : " are") + " missing: without " + (missing == 1 ? "it" : "them") +
-         " no version is complete";
+  return "the " + std::string(missing == 1 ? "file of rank " : "files of ranks ") + listed(runs) +
+         more + (missing == 1 ? " is" : " are") + " missing: without " +
+         (missing == 1 ? "it" : "them") + " no version is complete";
 }
 
 // The versions that all ranks hold, and their lineage as rank 0 has it.

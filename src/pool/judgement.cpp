@@ -209,12 +209,9 @@ Result<Choice> choose(const Positions& positions, const VersionSet& lacking, std
 
 Status check_choice(const Judgement& judgement, const Choice& choice) {
   if (!choice.possible()) {
-    std::string held;
-    for (const Offer& offer : judgement.offers) {
-      held += (held.empty() ? "" : " and ") + std::to_string(offer.version);
-    }
     return Status(Code::damaged, "the ranks agree on version ", choice.version,
-                  " but not all have it, this one holds ", held,
+                  " but not all have it, this one holds ",
+                  listed(judgement.offers, &Offer::version, " and "),
                   ": a file is from another time, or damaged");
   }
   const bool abandoned =

@@ -112,13 +112,11 @@ Result<std::uint64_t> Pool::restart() {
 
 Status Pool::check_held(std::uint64_t version) const {
   const auto list = versions();
-  std::string held;
   for (const VersionInfo& info : list) {
     if (info.version == version) return Status::success();
-    held += (held.empty() ? "" : ", ") + std::to_string(info.version);
   }
   return Status(Code::not_found, "the pool holds no version ", version, " of all ranks; it holds ",
-                (held.empty() ? "none" : held));
+                (list.empty() ? "none" : listed(list, &VersionInfo::version)));
 }
 
 // All that can go wrong with a version goes wrong here, before anything is changed.

@@ -9,12 +9,6 @@
 namespace perdure::sim {
 namespace {
 
-std::string joined(const std::vector<std::string>& words) {
-  std::string all;
-  for (const std::string& word : words) all += (all.empty() ? "" : ", ") + word;
-  return all;
-}
-
 std::string short_number(double value) {
   std::string text = std::to_string(value);
   text.erase(text.find_last_not_of('0') + 1);
@@ -28,7 +22,7 @@ Status check_value(const PolicyEntry& entry, const PolicyOption& option, const s
     if (std::ranges::find(option.choices, value) != option.choices.end()) {
       return Status::success();
     }
-    return Status(Code::invalid_argument, where, "it must be one of ", joined(option.choices));
+    return Status(Code::invalid_argument, where, "it must be one of ", listed(option.choices));
   }
   const auto number = number_in<double>(value);
   if (number && *number >= option.least && *number <= option.most) return Status::success();
@@ -45,27 +39,25 @@ double OptionValues::number(const std::string& name) const {
 }
 
 Result<const PolicyEntry*> find_policy(const std::string& name) {
-  std::vector<std::string> known;
   for (const PolicyEntry* entry : policies()) {
     if (entry->name == name) return entry;
-    known.push_back(entry->name);
   }
-  return Status(Code::not_found, "no policy is called '", name, "'; known are ", joined(known));
+  return Status(Code::not_found, "no policy is called '", name, "'; known are ",
+                listed(policies(), &PolicyEntry::name));
 }
 
 Result<OptionValues> check_options(const PolicyEntry& entry,
                                    const std::map<std::string, std::string>& given) {
   OptionValues options;
-  std::vector<std::string> known;
   for (const PolicyOption& option : entry.options) {
     options.values[option.name] = option.default_value;
-    known.push_back(option.name);
   }
   for (const auto& [name, value] : given) {
     const auto option = std::ranges::find(entry.options, name, &PolicyOption::name);
     if (option == entry.options.end()) {
       return Status(Code::invalid_argument, "policy ", entry.name, " has no option ", name,
-                    (known.empty() ? "; it has none" : "; known are " + joined(known)));
+                    (entry.options.empty() ? "; it has none" : "; known are "),
+                    listed(entry.options, &PolicyOption::name));
     }
     PERDURE_TRY(check_value(entry, *option, value));
     options.values[name] = value;

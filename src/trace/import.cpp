@@ -232,12 +232,11 @@ Status import_requests(ByteSource& source, Importer& importer) {
 }  // namespace
 
 Result<ImportFormat> import_format(const std::string& name) {
-  std::string known;
   for (const auto& [known_name, format] : formats) {
     if (name == known_name) return format;
-    known += (known.empty() ? "" : ", ") + std::string(known_name);
   }
-  return Status(Code::invalid_argument, "no format is called '", name, "'; known are ", known);
+  return Status(Code::invalid_argument, "no format is called '", name, "'; known are ",
+                listed(formats, &decltype(formats)::value_type::first));
 }
 
 bool is_filtered(ImportFormat format) {

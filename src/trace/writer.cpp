@@ -16,18 +16,19 @@ namespace {
 
 constexpr std::uint32_t page_bytes_max = 1U << 30U;
 
-Status invalid(const std::string& what) {
-  return Status(Code::invalid_argument, "trace: ", what);
+template <typename... Parts>
+Status invalid(const Parts&... parts) {
+  return Status(Code::invalid_argument, "trace: ", parts...);
 }
 
 Status check_header(const Header& header) {
   const std::uint32_t page = header.page_bytes;
   if (!std::has_single_bit(page) || page < header.cache.line_bytes || page > page_bytes_max) {
-    return invalid("pages of " + std::to_string(page) +
+    return invalid("pages of ", page,
                    " bytes; a power of two from the size of a line to 2^30 is needed");
   }
   if (header.rank >= header.ranks) {
-    return invalid("rank " + std::to_string(header.rank) + " of " + std::to_string(header.ranks));
+    return invalid("rank ", header.rank, " of ", header.ranks);
   }
   CacheShape shape = header.cache;
   if (header.mode == FilterMode::none)
@@ -150,7 +151,7 @@ void Writer::mark(FrameKind kind, const std::string& name) {
   if (!status_.ok()) return;
   const bool begins = kind == FrameKind::region_begin;
   if (name.size() > region_bytes_max || (begins && name.empty())) {
-    status_ = invalid("a region's name has 1 to 255 bytes, not " + std::to_string(name.size()));
+    status_ = invalid("a region's name has 1 to 255 bytes, not ", name.size());
   } else if (in_region_ == begins) {
     status_ = begins
                   ? Status(Code::wrong_state, "trace: region ", name, " begins inside of ", region_)
@@ -179,7 +180,7 @@ Status Writer::finish(const Ending& ending) {
 
 bool Writer::add_stream(std::uint32_t stream) {
   if (stream >= streams_max) {
-    status_ = invalid("stream " + std::to_string(stream) + "; there are at most 65536");
+    status_ = invalid("stream ", stream, "; there are at most 65536");
     return false;
   }
   totals_.streams.resize(stream + 1);

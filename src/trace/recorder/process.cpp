@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/process_place.hpp"
+#include "base/status.hpp"
 #include "perdure/perdure_trace.h"
 #include "trace/recorder/private_memory.hpp"
 
@@ -91,9 +92,7 @@ void describe_program(RecorderOptions& options) {
   header.rank = place.rank;
   header.ranks = place.ranks;
   if (!options.times) header.created_ns = 1;
-  for (const std::string& word : command_words()) {
-    header.command += (header.command.empty() ? "" : " ") + word;
-  }
+  header.command = listed(command_words(), {}, " ");
 }
 
 void set_cache(Stream* stream) {
