@@ -2,6 +2,7 @@
 #include "ipv_version.hpp"
 
 #include "ipv_past_cache.hpp"
+#include "perdure/perdure_ipv_abi.h"
 
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/Transforms/Utils/BasicBlockUtils.h>
@@ -234,6 +235,12 @@ class Versioner {
     return !reads_rows() || !row.row->loads_before.empty();
   }
 
+  // The runtime would never have it past the cache.
+  static bool is_short(const Row& row) {
+    const auto* bytes = llvm::dyn_cast<llvm::SCEVConstant>(row.bytes);
+    return bytes != nullptr && bytes->getAPInt().ult(PERDURE_IPV_PAST_CACHE_BYTES_MIN);
+  }
+
   // Not where an iteration reads what it has stored: it would have to come from memory. Nor where
   // it computes so much, or stores to so many rows, which would all have to want it, that the third
   // version would cost the compiler more than it can win.
@@ -247,7 +254,7 @@ class Versioner {
     if (instructions > past_cache_instructions_max) return false;
     return llvm::all_of(rows_, [&](const VersionedRow& row) {
       if (!goes_past_cache(row)) return true;
-      return row.first != nullptr && row.row->loads_behind.empty() &&
+      return row.first != nullptr && !is_short(*row.row) && row.row->loads_behind.empty() &&
              llvm::all_of(row.row->stores, [&](const Access& store) {
                const auto* plain = llvm::dyn_cast<llvm::StoreInst>(store.at);
                return plain != nullptr && plain->isSimple() &&

@@ -51,6 +51,9 @@ struct perdure_ipv_row {
                            known, and non-temporal stores are worth it; else 0 */
 };
 
+/* Of rows that are shorter past_cache is 0. A compiler may rely on that. */
+#define PERDURE_IPV_PAST_CACHE_BYTES_MIN 512
+
 PERDURE_API struct perdure_ipv_row perdure_ipv_row_begin(void* first, size_t bytes);
 PERDURE_API void perdure_ipv_row_end(void* first, size_t bytes);
 PERDURE_API void perdure_ipv_row_end_past_cache(void* first, size_t bytes);

@@ -12,9 +12,6 @@
 namespace perdure {
 namespace {
 
-// Shorter rows stay in the cache: their whole lines are few, and two of them are often one line.
-constexpr std::uint64_t past_cache_bytes_min = 512;
-
 // The device hears of so many at once: what it does for each, if only a counter that is locked,
 // would wait each time until the processor has written the row.
 constexpr std::uint64_t told_bytes_min = std::uint64_t{64} << 10U;
@@ -79,9 +76,10 @@ perdure_ipv_row InPlaceObject::row_begin(ByteRange row) {
 }
 
 // What a later nest stores to, or reads, is in the cache when it comes; what the next iteration
-// reads seldom is.
+// reads seldom is. Short rows stay there: their whole lines are few, and two of them are often one.
 bool InPlaceObject::worth_past_cache(std::uint64_t row_bytes) const {
-  return !all_changed_ && iteration_.nest_is_last() && row_bytes >= past_cache_bytes_min;
+  return !all_changed_ && iteration_.nest_is_last() &&
+         row_bytes >= PERDURE_IPV_PAST_CACHE_BYTES_MIN;
 }
 
 // P4: they are durable after the fence that finishes the version, by this thread.

@@ -84,3 +84,23 @@ void bytes(unsigned char* u, const unsigned char* r, long rows, long columns) {
     for (long i = 0; i < columns; i++) u[j * columns + i] ^= r[j * columns + i];
   }
 }
+
+// The runtime never wants rows of less than 512 bytes past the cache.
+// CHECK-LABEL: define {{.*}}@short_rows(
+// CHECK: call { i64, i64 } @perdure_ipv_row_begin
+// CHECK-NOT: nontemporal
+// CHECK-NOT: movnti
+// CHECK: ret void
+void short_rows(double* u, const double* r, long rows) {
+  for (long j = 0; j < rows; j++) {
+    for (long i = 0; i < 63; i++) u[j * 63 + i] += r[j * 63 + i];
+  }
+}
+
+// CHECK-LABEL: define {{.*}}@just_long_enough(
+// CHECK: store <2 x i64> {{.*}}, align 16, {{.*}}!nontemporal
+void just_long_enough(double* u, const double* r, long rows) {
+  for (long j = 0; j < rows; j++) {
+    for (long i = 0; i < 64; i++) u[j * 64 + i] += r[j * 64 + i];
+  }
+}
