@@ -32,7 +32,7 @@ void count_places(const Elements& elements, std::size_t word, ByteMask mask,
   counts.resize(bytes);
   std::uint64_t place = (word * word_bytes + bytes - elements.phase) % bytes;
   for (std::size_t bit = 0; bit < word_bytes; ++bit) {
-    if ((mask >> bit & 1U) != 0) ++counts[place];
+    if ((unsigned{mask} >> bit & 1U) != 0) ++counts[place];
     if (++place == bytes) place = 0;
   }
 }
