@@ -294,7 +294,7 @@ bool CachePart::try_write(std::uint64_t offset, const void* from, std::uint64_t 
   if (bytes - 1 >= journal_bytes || within + bytes > layout().block_bytes) return false;
   std::byte* to = bytes_.of(place.block) + within;
   const bool word_alone = bytes == 8 && reinterpret_cast<std::uintptr_t>(to) % 8 == 0;
-  JournalFormat* entry = word_alone ? nullptr : journal_.entry_of_thread();
+  JournalFormat* entry = word_alone ? nullptr : journal_.entry_for_small();
   if (!word_alone && entry == nullptr) return false;
   const PartUsers::ShortMark mark(users_, place.block);
   if (!table_.is_present(place.block)) return false;

@@ -266,6 +266,7 @@ TEST(PartEvict, a_block_in_the_middle_of_an_access_is_not_evicted) {
   };
   amid([&](unsigned char* to) { EXPECT_TRUE(part.try_read(16, to, 8)); });
   amid([&](unsigned char* to) { must(part.read(0, to, 4096)); });
+  EXPECT_NE(part.journal().entry_of_thread(), nullptr);  // try_write() uses no other
   for (const std::uint64_t bytes : {8U, 100U}) {
     amid([&](unsigned char* from) {
       expect(16, bytes);

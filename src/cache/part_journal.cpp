@@ -22,7 +22,7 @@ std::atomic<std::uint64_t> journals_made{0};
 struct ThreadEntry {
   std::uint64_t journal = 0;
   JournalFormat* entry = nullptr;
-  std::uint32_t refusals = 0;
+  std::uint32_t calls = 0;  // without an entry
 };
 constexpr std::size_t thread_entries = 16;
 constexpr std::size_t spare_entries = 64;  // 260 KiB
@@ -98,7 +98,7 @@ JournalFormat* PartJournal::common_entry() {
   return common_;
 }
 
-PartJournal::Turn::Turn(PartJournal& journal) : entry_(journal.entry_of_thread()) {
+PartJournal::Turn::Turn(PartJournal& journal) : entry_(journal.entry_for_small()) {
   if (entry_ != nullptr) return;
   turn_ = std::unique_lock<std::mutex>(journal.turns_);
   entry_ = journal.common_entry();
@@ -161,16 +161,15 @@ void PartJournal::give_entry_of_thread() {
   mine = {};
 }
 
-JournalFormat* PartJournal::entry_of_thread() {
+JournalFormat* PartJournal::entry_of_thread(std::uint32_t first) {
   ThreadEntry& mine = entries_at_hand[number_ % thread_entries];
-  if (mine.journal == number_) {
-    if (mine.entry != nullptr || !std::has_single_bit(++mine.refusals)) return mine.entry;
-  } else {
+  if (mine.journal == number_ && mine.entry != nullptr) return mine.entry;
+  if (mine.journal != number_) {
     watch_thread();
     give_entry(mine.journal, mine.entry);
     mine = {number_, nullptr};
   }
-  (void)claim_entry(mine.entry);
+  if (++mine.calls >= first && std::has_single_bit(mine.calls)) (void)claim_entry(mine.entry);
   return mine.entry;
 }
 

@@ -9,10 +9,10 @@
 //       stored, and (4) that nothing is intended any more, fence, before it is acknowledged: an
 //       intention that outlived its write would undo the writes after it.
 //
-// A thread has an entry from its first small write until it ends, or gives it back. An entry that
-// is taken is marked with its process's number (P10). It gets its space before: those after the
-// ones that were ever used are holes, and nobody looks at them. A process that joins takes one for
-// all of its threads: those that can have none of their own, as the device is full, take turns.
+// A process that joins takes an entry for all of its threads, which take turns. A thread has one of
+// its own after a few small writes, or from its first large one on, until it ends or gives it back,
+// if the device has room. An entry that is taken is marked with its process's number (P10). It gets
+// its space before: those after the ones that were ever used are holes, and nobody looks at them.
 //
 // Threads: any number; an entry is used by one at a time. Failure: a process could take no entry
 // when it joined, and can't now: too many have, or there is no space for one; the caller says so.
@@ -45,9 +45,11 @@ class PartJournal {
   // All entries of this process are free from now on; after its last write.
   void leave();
 
-  // The calling thread's own entry; null if it can have none. One that was refused asks again at
-  // the 2nd, 4th, 8th ... call.
-  JournalFormat* entry_of_thread();
+  // The calling thread's own entry; null if it can have none. It asks at its `first` call, and at
+  // twice as many each time.
+  JournalFormat* entry_of_thread(std::uint32_t first = 1);
+  // The same for small writes, of which most files have few.
+  JournalFormat* entry_for_small() { return entry_of_thread(4); }
   // For a thread that may not write again for long, and of which there are many.
   void give_entry_of_thread();
 
