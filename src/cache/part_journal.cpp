@@ -200,16 +200,21 @@ std::vector<JournalFormat*> PartJournal::intended(bool same_boot) const {
 }
 
 Status PartJournal::forget_durably(JournalFormat& entry) {
-  word(entry.length).store(0, std::memory_order_release);
-  device_.flush(offset_of(&entry.length), sizeof entry.length);
+  forget(entry);
   return device_.fence();
+}
+
+// In this order: to a process of the same boot a length without a checksum is intended.
+void PartJournal::forget(JournalFormat& entry) {
+  device_.store_word(offset_of(&entry.length), 0);
+  device_.store_word(offset_of(&entry.checksum), 0);
+  device_.flush(offset_of(&entry.length),
+                offsetof(JournalFormat, writing_offset) - offsetof(JournalFormat, length));
 }
 
 void PartJournal::forget_all() {
   for (JournalFormat* entry : entries()) {
-    if (entry->length == 0) continue;
-    device_.store_word(offset_of(&entry->length), 0);
-    device_.flush(offset_of(&entry->length), sizeof entry->length);
+    if (entry->length != 0) forget(*entry);
   }
 }
 

@@ -7,7 +7,9 @@
 //       Recovery does intended writes again, whole. So a small write is whole or absent.
 //   P6  A durable one flushes (1) its intention, with a checksum, fence, before the bytes are
 //       stored, and (4) that nothing is intended any more, fence, before it is acknowledged: an
-//       intention that outlived its write would undo the writes after it.
+//       intention that outlived its write would undo the writes after it. The checksum goes with
+//       the length: a later write that is not durable may leave its own length in the entry, and
+//       the rest of an intention as it was.
 //
 // A process that joins takes an entry for all of its threads, which take turns. A thread has one of
 // its own after a few small writes, or from its first large one on, until it ends or gives it back,
@@ -75,6 +77,7 @@ class PartJournal {
  private:
   Status claim_entry(JournalFormat*& to);
   JournalFormat* common_entry();
+  void forget(JournalFormat& entry);
   static void give_entry(std::uint64_t journal, JournalFormat* entry);
   static void watch_thread();
   std::uint64_t offset_of(const void* place) const {

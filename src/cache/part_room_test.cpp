@@ -407,7 +407,7 @@ class EntryWatch final : public ForwardingDevice {
     ForwardingDevice::flush(offset, count);
     const std::uint64_t entry = (offset - begin_) / sizeof(JournalFormat);
     if (offset < begin_ || entry >= entries_) return;
-    const bool is_intended = count > sizeof(std::uint64_t);
+    const bool is_intended = count > offsetof(JournalFormat, bytes);
     if (is_held_.at(entry).exchange(is_intended) && is_intended) ++shared;
     std::this_thread::yield();
   }
@@ -432,14 +432,14 @@ TEST(PartRoom, threads_for_whose_journal_there_is_no_room_take_turns_with_that_o
   }
   (void)must(part->fill(0, 1));  // the first block; the others pass through
   is_full = true;
-  for (int i = 0; i < 10; ++i) EXPECT_TRUE(other->write(0, "x", 1, Acknowledge::sync).ok());
+  for (int i = 0; i < 10; ++i) ASSERT_TRUE(other->write(0, "x", 1, Acknowledge::sync).ok());
   std::vector<std::thread> threads;
   for (unsigned thread = 0; thread < 4; ++thread) {
     threads.emplace_back([&, thread] {
       for (unsigned i = 0; i < 400; ++i) {
         const Bytes mine(25, static_cast<unsigned char>(thread + i % 4 * 10));
         const auto when = i % 2 == 0 ? Acknowledge::durable : Acknowledge::sync;
-        EXPECT_TRUE(part->write(i * 100 + thread * 25, mine.data(), 25, when).ok());
+        ASSERT_TRUE(part->write(i * 100 + thread * 25, mine.data(), 25, when).ok());
       }
     });
   }

@@ -483,6 +483,16 @@ TEST(PartCrash, a_finished_small_write_is_not_done_again_over_a_later_one) {
   }
 }
 
+// A script that was drawn once: of the later write, which is not durable, the length alone is, in
+// the entry of the finished one.
+TEST(PartCrash, a_finished_small_write_is_not_done_again_with_the_length_of_a_later_one) {
+  Sweep sweep{AtomicityModel::prefix, 1024, 2};
+  sweep.room = 1;
+  Sweeper sweeper(sweep, 3'089'462'942);
+  sweeper.run(25);
+  EXPECT_EQ(sweeper.wrong(), "");
+}
+
 TEST(PartCrash, what_the_cached_file_has_durably_is_not_replaced_by_what_was_durable_before) {
   for (const AtomicityModel model : models) {
     Sweeper sweeper({model, 4096, 1}, 1);
