@@ -69,6 +69,18 @@ class IpvFreed : public testing::TestWithParam<Case> {
     std::memset(other_.data(), value, other_.size());
     ASSERT_EQ(perdure_ipv_persist(&version_), PERDURE_OK) << perdure_last_error();
   }
+  // Ends u by `free`, as the program would, and asks at once whether it ended: it would also end
+  // when whoever has its memory next frees that.
+  template <typename Free>
+  void end_u(Free free) {
+    const volatile auto address = reinterpret_cast<std::uintptr_t>(std::exchange(memory_, nullptr));
+    free();
+    auto* gone = reinterpret_cast<char*>(address);  // NOLINT(performance-no-int-to-ptr)
+    EXPECT_EQ(perdure_ipv_pin(gone), PERDURE_E_NOT_FOUND);
+  }
+  void free_u() {
+    end_u([block = memory_] { std::free(block); });
+  }
   // What an allocator does with memory that it has back, and whoever gets it next.
   static void reuse() {
     std::vector<std::vector<char>> blocks;
@@ -105,7 +117,7 @@ TEST_P(IpvFreed, the_next_versions_hold_what_a_freed_object_held) {
   for (char value = 2; value < 8; ++value) iterate(value);
   std::memset(memory_, 9, bytes());  // and what was stored since
   testing::internal::CaptureStderr();
-  std::free(std::exchange(memory_, nullptr));
+  free_u();
   for (char value = 10; value < 15; ++value) {
     reuse();
     iterate(value);
@@ -120,7 +132,7 @@ TEST_P(IpvFreed, the_next_versions_hold_what_a_freed_object_held) {
 TEST_P(IpvFreed, an_object_freed_before_it_changes_stays_as_it_was) {
   open();
   for (char value = 2; value < 5; ++value) iterate(value);
-  std::free(std::exchange(memory_, nullptr));  // with lag, the version is under way
+  free_u();  // with lag, the version is under way
   reuse();
   iterate(6);
   iterate(7);
@@ -129,7 +141,7 @@ TEST_P(IpvFreed, an_object_freed_before_it_changes_stays_as_it_was) {
 
 TEST_P(IpvFreed, an_object_freed_in_the_first_iteration_is_in_the_first_version) {
   open();
-  std::free(std::exchange(memory_, nullptr));
+  free_u();
   reuse();
   iterate(6);
   iterate(7);
@@ -145,8 +157,7 @@ TEST_P(IpvFreed, an_object_inside_a_freed_block_ends) {
   open();
   iterate(2);
   iterate(3);
-  memory_ = nullptr;
-  std::free(block);
+  end_u([block] { std::free(block); });
   reuse();
   iterate(4);
   restarted(3, 4);
@@ -157,9 +168,9 @@ TEST_P(IpvFreed, realloc_ends_an_object_and_keeps_the_programs_bytes) {
   iterate(2);
   iterate(3);
   std::memset(memory_, 5, bytes());
-  char* grown = static_cast<char*>(std::realloc(memory_, 5 * bytes()));
+  char* grown = nullptr;
+  end_u([&, block = memory_] { grown = static_cast<char*>(std::realloc(block, 5 * bytes())); });
   ASSERT_NE(grown, nullptr);
-  memory_ = nullptr;
   EXPECT_EQ(std::string(grown, bytes()), std::string(bytes(), 5));
   std::memset(grown, 6, 5 * bytes());
   iterate(7);
@@ -177,8 +188,7 @@ TEST_P(IpvFreed, munmap_ends_an_object_of_which_it_takes_a_page) {
   open();
   iterate(2);
   iterate(3);
-  memory_ = nullptr;
-  ASSERT_EQ(::munmap(static_cast<char*>(mapped) + page, bytes() - page), 0);
+  end_u([mapped] { EXPECT_EQ(::munmap(static_cast<char*>(mapped) + page, bytes() - page), 0); });
   EXPECT_EQ(static_cast<char*>(mapped)[page - 1], 3);
   static_cast<char*>(mapped)[0] = 77;  // the program's own again
   iterate(4);
@@ -213,7 +223,7 @@ TEST_P(IpvFreed, hooks_do_nothing_in_the_memory_of_a_freed_object) {
   open();
   iterate(2);
   volatile auto address = reinterpret_cast<std::uintptr_t>(memory_);
-  std::free(std::exchange(memory_, nullptr));
+  free_u();
   auto* gone = reinterpret_cast<char*>(address);  // NOLINT(performance-no-int-to-ptr)
   EXPECT_EQ(perdure_ipv_extent(gone).high, 0U);
   EXPECT_EQ(perdure_ipv_row_begin(gone, bytes()).load, 0);
@@ -229,16 +239,19 @@ TEST_P(IpvFreed, hooks_do_nothing_in_the_memory_of_a_freed_object) {
 TEST_P(IpvFreed, a_child_may_free_what_it_inherited) {
   open();
   iterate(2);
+  const volatile auto address = reinterpret_cast<std::uintptr_t>(memory_);
+  const std::uint64_t had = perdure_ipv_extent(memory_).high;
   const pid_t child = ::fork();
   if (child == 0) {
     std::free(memory_);
-    ::_exit(0);
+    auto* still = reinterpret_cast<char*>(address);  // NOLINT(performance-no-int-to-ptr)
+    ::_exit(perdure_ipv_extent(still).high == had ? 0 : 1);
   }
   int status = 0;
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
   iterate(3);
-  std::free(std::exchange(memory_, nullptr));
+  free_u();
   restarted(3, 3);
 }
 
@@ -258,7 +271,7 @@ TEST_P(IpvFreed, what_follows_an_object_in_its_last_page_stays_the_programs) {
     iterate(value);
   }
   for (char* neighbour : neighbours) std::free(neighbour);
-  std::free(std::exchange(memory_, nullptr));
+  free_u();
   restarted(8, 8);
 }
 
