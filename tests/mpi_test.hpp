@@ -7,9 +7,11 @@
 #include <gtest/gtest.h>
 #include <mpi.h>
 
-#include <cstdlib>
-#include <filesystem>
+#include <climits>
+#include <memory>
 #include <string>
+
+#include "temporary_directory.hpp"
 
 namespace perdure_test {
 
@@ -35,18 +37,22 @@ inline int left() {
 class DirectoryOfRanks : public testing::Test {
  protected:
   void SetUp() override {
-    char pattern[64] = "/dev/shm/perdure-test-XXXXXX";
-    if (rank_ == 0 && ::mkdtemp(pattern) == nullptr) std::abort();
-    MPI_Bcast(pattern, sizeof pattern, MPI_CHAR, 0, MPI_COMM_WORLD);
-    directory_ = pattern;
+    if (rank_ == 0) made_ = std::make_unique<TemporaryDirectory>();
+    char path[PATH_MAX] = "";
+    if (rank_ == 0) made_->path().copy(path, sizeof path - 1);
+    MPI_Bcast(path, sizeof path, MPI_CHAR, 0, MPI_COMM_WORLD);
+    directory_ = path;
   }
   void TearDown() override {
     MPI_Barrier(MPI_COMM_WORLD);
-    if (rank_ == 0) std::filesystem::remove_all(directory_);
+    made_.reset();
   }
 
   int rank_ = rank();
   std::string directory_;
+
+ private:
+  std::unique_ptr<TemporaryDirectory> made_;  // of rank 0
 };
 
 // After MPI_Init and InitGoogleTest: 1 on all ranks if a test failed on any.

@@ -12,6 +12,7 @@
 
 #include "input_file.hpp"
 #include "test_folder.hpp"
+#include "test_seed.hpp"
 #include "testing/bvgraph_writer.hpp"
 
 namespace graphs {
@@ -114,7 +115,7 @@ TEST(BitReader, knows_the_codes_of_the_paper) {
 }
 
 TEST(BitReader, reads_what_was_written_in_every_code) {
-  std::mt19937_64 random(test_seed(7));
+  std::mt19937_64 random(perdure::test_seed());
   for (const Code code : {Code::unary, Code::gamma, Code::delta, Code::zeta, Code::nibble}) {
     for (unsigned k = 1; k <= 9; ++k) {
       BitWriter writer;
@@ -142,7 +143,7 @@ TEST(BitReader, refuses_a_code_that_does_not_end) {
 
 TEST(BvGraph, is_read_as_written_in_every_coding_and_number_of_parts) {
   const TestFolder folder;
-  const std::uint64_t seed = test_seed(2000);
+  const std::uint64_t seed = perdure::test_seed();
   std::mt19937_64 random(seed);
   BvUse used;
   for (const BvProperties& coding : all_codings()) {
@@ -263,7 +264,7 @@ void expect_error_or_graph(const std::string& base) {
 }
 
 TEST_F(DamagedGraph, is_an_error_or_a_graph_whatever_bytes_are_flipped) {
-  const std::uint64_t seed = test_seed(325557);
+  const std::uint64_t seed = perdure::test_seed();
   std::mt19937_64 random(seed);
   const std::vector<BvProperties> codings = all_codings();
   for (int round = 0; round < 2000; ++round) {

@@ -10,6 +10,7 @@
 
 #include "rmat.hpp"
 #include "test_folder.hpp"
+#include "test_seed.hpp"
 #include "text_graphs.hpp"
 
 namespace graphs {
@@ -58,7 +59,7 @@ TEST(EdgeList, skips_comments_and_blank_lines_and_takes_any_blanks) {
 
 TEST(EdgeList, gives_every_line_to_one_part_wherever_they_are_split) {
   const TestFolder folder;
-  const std::uint64_t seed = test_seed(11);
+  const std::uint64_t seed = perdure::test_seed();
   std::mt19937_64 random(seed);
   for (int round = 0; round < 50; ++round) {
     Arcs arcs;

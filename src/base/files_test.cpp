@@ -3,6 +3,7 @@
 // files: what a name leads to is not trusted. Attacks are made by a second user where the test
 // runs as root; otherwise those tests are skipped.
 #include "base/files.hpp"
+#include "temporary_directory.hpp"
 
 #include <fcntl.h>
 #include <grp.h>
@@ -31,16 +32,8 @@ constexpr uid_t stranger = 65533;
 
 class Files : public testing::Test {
  protected:
-  void SetUp() override {
-    ::unsetenv("PERDURE_ANY_OWNER");
-    std::string name = (fs::temp_directory_path() / "perdure-files-XXXXXX").string();
-    ASSERT_NE(::mkdtemp(name.data()), nullptr);
-    root_ = name;
-  }
-  void TearDown() override {
-    ::unsetenv("PERDURE_ANY_OWNER");
-    fs::remove_all(root_);
-  }
+  void SetUp() override { ::unsetenv("PERDURE_ANY_OWNER"); }
+  void TearDown() override { ::unsetenv("PERDURE_ANY_OWNER"); }
 
   std::string at(const std::string& name) const { return (root_ / name).string(); }
   void write(const std::string& name, const std::string& text) const {
@@ -61,7 +54,8 @@ class Files : public testing::Test {
     EXPECT_TRUE(directory.ok()) << directory.status().message();
     return directory.take();
   }
-  fs::path root_;
+  perdure_test::TemporaryDirectory directory_{perdure_test::on_disk()};
+  const fs::path root_ = directory_.path();
 };
 
 // Does it as another user, in a process of its own.

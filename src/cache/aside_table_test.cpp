@@ -105,7 +105,7 @@ class Aside : public testing::Test {
   const BackingFile& backing() const { return *backing_; }
 
  private:
-  ScratchDirectory scratch_;
+  TemporaryDirectory scratch_;
   std::optional<BackingFile> backing_;
 };
 

@@ -106,7 +106,7 @@ class GroupRecoveryTest : public testing::Test {
 
   std::string pool_of_parts_;
   std::optional<std::uint64_t> prepared_;  // what leave() makes the part ready for
-  ScratchDirectory scratch_;
+  TemporaryDirectory scratch_;
   std::optional<BackingFile> backing_;
 };
 

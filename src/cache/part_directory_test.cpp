@@ -58,7 +58,7 @@ class Node {
   }
 
   static constexpr auto access = BackingFile::Access::read_write;
-  ScratchDirectory scratch;
+  TemporaryDirectory scratch;
   Bytes expected;
   std::optional<BackingFile> backing;
 };

@@ -86,7 +86,7 @@ class Victim {
     ASSERT_EQ(::pwrite(part.fd(), &state, sizeof state, at), ssize_t{sizeof state});
   }
 
-  ScratchDirectory scratch;
+  TemporaryDirectory scratch;
   const Bytes before = Bytes(200001, 7);
   Bytes written = before;
 
@@ -390,7 +390,7 @@ TEST(PartRecovery, a_write_that_was_under_way_does_not_contradict_the_file) {
 }
 
 TEST(PartRecovery, a_grain_that_a_recovery_put_back_does_not_contradict_the_file) {
-  const ScratchDirectory scratch;
+  const TemporaryDirectory scratch;
   const std::string file = scratch / "file";
   const Bytes before(100000, 7);
   write_file(file, before);

@@ -65,7 +65,7 @@ class Parts {
   }
 
   Layout layout;
-  ScratchDirectory directory;
+  TemporaryDirectory directory;
   std::optional<BackingFile> backing;
   std::vector<std::unique_ptr<CachePart>> all;
   Bytes now;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "energy/testing/fake_tree.hpp"
+#include "temporary_directory.hpp"
 
 namespace perdure::energy {
 namespace {
@@ -22,15 +23,9 @@ const std::string policy1 = "sys/devices/system/cpu/cpufreq/policy1/";
 
 class EachMachine : public testing::TestWithParam<const char*> {
  protected:
-  EachMachine() : root_(make_root()), sysfs_(root_), control_(sysfs_, root_ + "/state") {
+  EachMachine() : sysfs_(root_), control_(sysfs_, root_ + "/state") {
     EXPECT_TRUE(fake::make_machine(sysfs_.tree(), GetParam()));
     most_ = *read_number(sysfs_, policy0 + "cpuinfo_max_freq");
-  }
-  ~EachMachine() override { std::filesystem::remove_all(root_); }
-
-  static std::string make_root() {
-    std::string name = testing::TempDir() + "/perdure-frequency-XXXXXX";
-    return ::mkdtemp(name.data());
   }
   std::uint64_t max(const std::string& policy = policy0) {
     return read_number(sysfs_, policy + "scaling_max_freq").value_or(0);
@@ -39,7 +34,8 @@ class EachMachine : public testing::TestWithParam<const char*> {
   fake::FakeTree& tree() { return sysfs_.tree(); }
   bool journal_is_gone() const { return !std::filesystem::exists(root_ + "/state"); }
 
-  std::string root_;
+  perdure_test::TemporaryDirectory directory_{perdure_test::on_disk()};
+  const std::string& root_ = directory_.path();
   fake::FakeSysfs sysfs_;
   FrequencyControl control_;
   std::uint64_t most_ = 0;

@@ -10,6 +10,7 @@
 #include <map>
 
 #include "energy/testing/fake_tree.hpp"
+#include "temporary_directory.hpp"
 
 namespace perdure::energy {
 namespace {
@@ -39,15 +40,8 @@ class FakePerf final : public PerfEvents {
 
 class Meters : public testing::Test {
  protected:
-  Meters() : root_(make_root()), sysfs_(root_), perf_(sysfs_) {}
-  ~Meters() override {
-    std::filesystem::remove_all(root_);
-    EXPECT_TRUE(perf_.all_closed());
-  }
-  static std::string make_root() {
-    std::string name = testing::TempDir() + "/perdure-meters-XXXXXX";
-    return ::mkdtemp(name.data());
-  }
+  Meters() : sysfs_(root_), perf_(sysfs_) {}
+  ~Meters() override { EXPECT_TRUE(perf_.all_closed()); }
   void make(const char* kind) { ASSERT_TRUE(fake::make_machine(sysfs_.tree(), kind)); }
   std::vector<Meter> probe() { return probe_meters(sysfs_, perf_, 20); }
   // Counters stay where they are written.
@@ -60,7 +54,8 @@ class Meters : public testing::Test {
     return meters.front();
   }
 
-  std::string root_;
+  perdure_test::TemporaryDirectory directory_{perdure_test::on_disk()};
+  const std::string& root_ = directory_.path();
   fake::FakeSysfs sysfs_;
   FakePerf perf_;
 };

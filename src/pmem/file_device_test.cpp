@@ -23,29 +23,18 @@
 #include <vector>
 
 #include "pmem/address_range.hpp"
+#include "temporary_directory.hpp"
 
 namespace perdure {
 namespace {
+
+using perdure_test::TemporaryDirectory;
 
 constexpr std::size_t mib = std::size_t{1} << 20U;
 
 bool says(const Status& status, const std::string& words) {
   return status.message().find(words) != std::string::npos;
 }
-
-// A new directory below `parent`, removed with all that is in it.
-class TemporaryDirectory {
- public:
-  explicit TemporaryDirectory(std::string parent) : path_(std::move(parent) + "/perdure-XXXXXX") {
-    if (::mkdtemp(path_.data()) == nullptr) std::abort();
-  }
-  ~TemporaryDirectory() { std::filesystem::remove_all(path_); }
-  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 bool is_tmpfs(const std::string& directory) {
   struct statfs file_system{};

@@ -16,6 +16,7 @@
 #include "pool/slot_format.hpp"
 #include "pool/state_word.hpp"
 #include "pool/testing/pool_fixture.hpp"
+#include "temporary_directory.hpp"
 
 namespace perdure {
 namespace {
@@ -168,14 +169,8 @@ TEST_F(Crafted, an_array_of_no_elements_comes_back) {
 // A directory with the file of rank 0 and a job record of `ranks` ranks.
 class CraftedRecord : public Crafted {
  protected:
-  CraftedRecord() {
-    path_ = testing::TempDir() + "/perdure-crafted-XXXXXX";
-    path_ = ::mkdtemp(path_.data());
-  }
-  ~CraftedRecord() override { std::filesystem::remove_all(path_); }
-
   void write(const std::string& name, const void* bytes, std::size_t count) const {
-    std::ofstream file(path_ + "/" + name, std::ios::binary | std::ios::trunc);
+    std::ofstream file(directory_ / name, std::ios::binary | std::ios::trunc);
     file.write(static_cast<const char*>(bytes), static_cast<std::streamsize>(count));
   }
   Result<PoolReport> inspect(std::uint32_t ranks) {
@@ -187,10 +182,10 @@ class CraftedRecord : public Crafted {
     record.job_id[1] = 2;
     record.checksum = crc64(&record, offsetof(JobRecordFormat, checksum));
     write("job", &record, sizeof record);
-    return inspect_pool(path_, {});
+    return inspect_pool(directory_.path(), {});
   }
 
-  std::string path_;
+  perdure_test::TemporaryDirectory directory_;
 };
 
 TEST_F(CraftedRecord, of_more_ranks_than_there_can_be_is_damage) {

@@ -5,13 +5,13 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <span>
 #include <string>
 
 #include "pool/inspect.hpp"
+#include "temporary_directory.hpp"
 
 namespace perdure {
 namespace {
@@ -20,15 +20,7 @@ namespace fs = std::filesystem;
 
 class PoolDirectory : public testing::Test {
  protected:
-  PoolDirectory() {
-    // PERDURE_TEST_DIR: where the runner of mutants, some of which abort, cleans up after them.
-    const char* given = std::getenv("PERDURE_TEST_DIR");
-    base_ = given != nullptr ? given : fs::is_directory("/dev/shm") ? "/dev/shm" : "/tmp";
-    base_ += "/perdure-test-XXXXXX";
-    base_ = ::mkdtemp(base_.data());
-    options_.job_name = "test";
-  }
-  ~PoolDirectory() override { fs::remove_all(base_); }
+  PoolDirectory() { options_.job_name = "test"; }
 
   Result<std::unique_ptr<Pool>> open(const std::string& name) {
     return open_pool(base_ + "/" + name, group_, options_);
@@ -47,7 +39,8 @@ class PoolDirectory : public testing::Test {
     }
   }
 
-  std::string base_;
+  perdure_test::TemporaryDirectory directory_;
+  const std::string& base_ = directory_.path();
   SoloGroup group_;
   OpenOptions options_;
 };

@@ -124,7 +124,7 @@ class Job {
     return new (page) std::atomic<std::size_t>(0);
   }
 
-  ScratchDirectory scratch_;
+  TemporaryDirectory scratch_;
   Bytes first_;
   std::atomic<std::size_t>* started_ = shared_counter();
   pid_t keeper_ = 0;

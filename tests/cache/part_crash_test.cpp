@@ -367,7 +367,7 @@ class Sweeper {
   SharedRoom room_{sweep_.room};
   bool recovering_ = false;
   std::mt19937_64 random_;
-  ScratchDirectory directory_;
+  TemporaryDirectory directory_;
   Bytes first_;
   Allowed allowed_;
   Bytes synced_;                         // the cached file at its last fsync
@@ -547,7 +547,7 @@ TEST(PartCrash, a_part_whose_making_was_cut_short_is_whole_or_has_no_magic_numbe
 }
 
 TEST(PartCrash, a_fence_that_fails_is_told_and_nothing_is_acknowledged_by_it) {
-  ScratchDirectory directory;
+  TemporaryDirectory directory;
   write_file(directory / "file", Bytes(10000, 1));
   const auto backing = must(BackingFile::open(directory / "file", BackingFile::Access::read_write));
   for (std::uint64_t failing = 3;; ++failing) {

@@ -142,7 +142,7 @@ class Shared {
   }
 
   std::mt19937_64 random{7};
-  ScratchDirectory scratch;
+  TemporaryDirectory scratch;
   Bytes expected = random_bytes(3 * block_bytes + 1234, random);
   std::optional<BackingFile> backing;
   std::optional<OpenPart> open;

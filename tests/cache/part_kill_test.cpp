@@ -86,7 +86,7 @@ class Campaign {
   explicit Campaign(std::uint64_t seed, Room room = Room::all) : random_(seed), room_(room) {}
 
   void one_kill() {
-    const ScratchDirectory directory;
+    const TemporaryDirectory directory;
     some_ = std::make_unique<SharedRoom>(3);
     const Bytes first = random_bytes(file_bytes, random_);
     write_file(directory / "file", first);
@@ -115,11 +115,11 @@ class Campaign {
   std::uint64_t evicted = 0;  // blocks
 
  private:
-  static BackingFile open(const ScratchDirectory& directory) {
+  static BackingFile open(const TemporaryDirectory& directory) {
     return must(BackingFile::open(directory / "file", BackingFile::Access::read_write));
   }
 
-  std::unique_ptr<CachePart> attach(const ScratchDirectory& directory, const BackingFile& backing,
+  std::unique_ptr<CachePart> attach(const TemporaryDirectory& directory, const BackingFile& backing,
                                     std::uint64_t seed) const {
     const std::string file = directory / "part";
     if (room_ == Room::evicting) return join_evicting_part(file, backing, *some_, 3);
@@ -127,7 +127,7 @@ class Campaign {
                                : attach_part(file, backing);
   }
 
-  void write_until_killed(const ScratchDirectory& directory, std::uint64_t seed, unsigned writer,
+  void write_until_killed(const TemporaryDirectory& directory, std::uint64_t seed, unsigned writer,
                           int pipe) const {
     const auto backing = open(directory);
     const auto part = attach(directory, backing, seed + writer);
@@ -140,7 +140,7 @@ class Campaign {
     }
   }
 
-  void write_back_until_killed(const ScratchDirectory& directory) const {
+  void write_back_until_killed(const TemporaryDirectory& directory) const {
     const auto backing = open(directory);
     const auto part = room_ == Room::evicting ? attach(directory, backing, 0)
                                               : attach_part(directory / "part", backing);
@@ -150,7 +150,7 @@ class Campaign {
     }
   }
 
-  void kill_recoveries(const ScratchDirectory& directory) {
+  void kill_recoveries(const TemporaryDirectory& directory) {
     for (std::uint64_t times = random_() % 3; times != 0; --times) {
       Child child([&](int) {
         const auto backing = open(directory);

@@ -258,7 +258,7 @@ class Sweeper {
   std::uint64_t all_bytes_;
   CrashDevice device_;
   std::mt19937_64 random_;
-  ScratchDirectory directory_;
+  TemporaryDirectory directory_;
   Bytes now_;
   Bytes synced_;
   std::uint64_t version_ = 3;  // of the pool

@@ -65,7 +65,7 @@ class Campaign {
   explicit Campaign(std::uint64_t seed) : random_(seed) {}
 
   void one_kill() {
-    const ScratchDirectory directory;
+    const TemporaryDirectory directory;
     const Bytes first = random_bytes(60000, random_);
     write_file(directory / "file", first);
     const auto backing = must(open_backing(directory));
@@ -97,10 +97,10 @@ class Campaign {
   std::uint64_t versions = 0;
 
  private:
-  static Result<BackingFile> open_backing(const ScratchDirectory& directory) {
+  static Result<BackingFile> open_backing(const TemporaryDirectory& directory) {
     return BackingFile::open(directory / "file", BackingFile::Access::read_write);
   }
-  static PartRequest request(const ScratchDirectory& directory, const BackingFile& backing) {
+  static PartRequest request(const TemporaryDirectory& directory, const BackingFile& backing) {
     PartRequest request;
     request.directory = directory / "parts";
     request.identity.path = backing.path();
@@ -112,7 +112,7 @@ class Campaign {
     return request;
   }
 
-  [[noreturn]] static void write_until_killed(const ScratchDirectory& directory, Job& job,
+  [[noreturn]] static void write_until_killed(const TemporaryDirectory& directory, Job& job,
                                               std::uint64_t seed, unsigned writer) {
     const auto backing = must(open_backing(directory));
     OpenPart open = must(join_part(directory / "parts", backing.path()));
@@ -133,7 +133,7 @@ class Campaign {
     }
   }
 
-  void kill_recovery(const ScratchDirectory& directory, const PoolVersion& version) {
+  void kill_recovery(const TemporaryDirectory& directory, const PoolVersion& version) {
     if (random_() % 2 == 0) return;
     const pid_t child = ::fork();
     if (child == 0) {

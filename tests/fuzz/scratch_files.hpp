@@ -9,31 +9,17 @@
 #include <unistd.h>
 
 #include <cstdlib>
-#include <filesystem>
 #include <span>
 #include <string>
+
+#include "temporary_directory.hpp"
 
 namespace perdure::fuzz {
 
 class ScratchFiles {
  public:
-  ScratchFiles() {
-    std::error_code ignored;
-    const char* given = std::getenv("PERDURE_TEST_DIR");
-    const bool memory = std::filesystem::is_directory("/dev/shm", ignored);
-    path_ = given != nullptr ? given : memory ? "/dev/shm" : "/tmp";
-    path_ += "/perdure-fuzz-XXXXXX";
-    if (::mkdtemp(path_.data()) == nullptr) std::abort();
-  }
-  ~ScratchFiles() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  ScratchFiles(const ScratchFiles&) = delete;
-  ScratchFiles& operator=(const ScratchFiles&) = delete;
-
-  const std::string& path() const { return path_; }
-  std::string path_of(const std::string& name) const { return path_ + "/" + name; }
+  const std::string& path() const { return directory_.path(); }
+  std::string path_of(const std::string& name) const { return directory_ / name; }
 
   void write(const std::string& name, std::span<const std::byte> bytes) const {
     const int file = ::open(path_of(name).c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
@@ -45,7 +31,7 @@ class ScratchFiles {
   }
 
  private:
-  std::string path_;
+  perdure_test::TemporaryDirectory directory_;
 };
 
 }  // namespace perdure::fuzz

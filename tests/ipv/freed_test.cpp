@@ -48,7 +48,7 @@ class IpvFreed : public testing::TestWithParam<Case> {
   }
   void open() {
     ::setenv("PERDURE_IPV", GetParam().lags ? "lag=1" : "lag=0", 1);
-    ASSERT_EQ(perdure_open(directory_.path("pool").c_str(), nullptr, &pool_), PERDURE_OK);
+    ASSERT_EQ(perdure_open((directory_ / "pool").c_str(), nullptr, &pool_), PERDURE_OK);
     perdure_ipv_options options{};
     options.helper = GetParam().helper;
     ASSERT_EQ(perdure_ipv_open(pool_, &options), PERDURE_OK) << perdure_last_error();

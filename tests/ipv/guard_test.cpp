@@ -56,7 +56,7 @@ class IpvGuard : public testing::TestWithParam<int> {
     return static_cast<unsigned char>(i * 7 + i / 255);
   }
   void open() {
-    ASSERT_EQ(perdure_open(directory_.path("pool").c_str(), nullptr, &pool_), PERDURE_OK);
+    ASSERT_EQ(perdure_open((directory_ / "pool").c_str(), nullptr, &pool_), PERDURE_OK);
     perdure_ipv_options options{};
     options.helper = GetParam() / 10 % 10 == 1 ? 1 : -1;
     const std::string remap = GetParam() / 100 % 10 == 1 ? "off" : "on";

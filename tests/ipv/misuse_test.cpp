@@ -25,7 +25,7 @@ class IpvMisuse : public testing::Test {
   void SetUp() override {
     ::unsetenv("PERDURE_IPV");
     memory_ = static_cast<char*>(perdure_ipv_alloc(object_bytes));
-    ASSERT_EQ(perdure_open(directory_.path("pool").c_str(), nullptr, &pool_), PERDURE_OK);
+    ASSERT_EQ(perdure_open((directory_ / "pool").c_str(), nullptr, &pool_), PERDURE_OK);
   }
   void TearDown() override {
     EXPECT_EQ(perdure_ipv_close(), PERDURE_OK);
@@ -102,7 +102,7 @@ TEST_F(IpvMisuse, another_size_than_the_pools_is_refused) {
   ASSERT_EQ(perdure_ipv_persist(&version_), PERDURE_OK);
   ASSERT_EQ(perdure_ipv_close(), PERDURE_OK);
   ASSERT_EQ(perdure_close(pool_), PERDURE_OK);
-  ASSERT_EQ(perdure_open(directory_.path("pool").c_str(), nullptr, &pool_), PERDURE_OK);
+  ASSERT_EQ(perdure_open((directory_ / "pool").c_str(), nullptr, &pool_), PERDURE_OK);
   ASSERT_EQ(perdure_ipv_open(pool_, nullptr), PERDURE_OK);
   refused(perdure_ipv_object("u", memory_, 4096, nullptr), PERDURE_E_SHAPE, "12288");
 }
@@ -112,7 +112,7 @@ TEST_F(IpvMisuse, an_object_that_the_version_lacks_keeps_its_contents) {
   ASSERT_EQ(perdure_ipv_persist(&version_), PERDURE_OK);
   ASSERT_EQ(perdure_ipv_close(), PERDURE_OK);
   ASSERT_EQ(perdure_close(pool_), PERDURE_OK);
-  ASSERT_EQ(perdure_open(directory_.path("pool").c_str(), nullptr, &pool_), PERDURE_OK);
+  ASSERT_EQ(perdure_open((directory_ / "pool").c_str(), nullptr, &pool_), PERDURE_OK);
   char* other = static_cast<char*>(perdure_ipv_alloc(8192));
   std::memset(other, 'o', 8192);
   ASSERT_EQ(perdure_ipv_open(pool_, nullptr), PERDURE_OK);
@@ -196,7 +196,7 @@ TEST_F(IpvMisuse, an_object_without_a_spare_copy_is_copied) {
   EXPECT_EQ(version_, 1U);
   ASSERT_EQ(perdure_ipv_close(), PERDURE_OK);
   ASSERT_EQ(perdure_close(pool_), PERDURE_OK);
-  ASSERT_EQ(perdure_open(directory_.path("pool").c_str(), nullptr, &pool_), PERDURE_OK);
+  ASSERT_EQ(perdure_open((directory_ / "pool").c_str(), nullptr, &pool_), PERDURE_OK);
   ::unsetenv("PERDURE_IPV");
   start(PERDURE_IPV_STREAM);
   perdure_ipv_object_status status{};
@@ -240,7 +240,7 @@ TEST_F(IpvMisuse, a_report_that_cant_be_written_is_told) {
 }
 
 TEST_F(IpvMisuse, the_report_tells_what_was_done) {
-  const std::string path = directory_.path("report.json");
+  const std::string path = directory_ / "report.json";
   ::setenv("PERDURE_IPV", ("tier=stream,report=" + path).c_str(), 1);
   start();
   memory_[5] = 1;
@@ -315,12 +315,12 @@ TEST_F(IpvMisuse, an_object_that_is_freed_ends) {
     ASSERT_EQ(perdure_ipv_close(), PERDURE_OK) << perdure_last_error();
     ASSERT_EQ(perdure_close(pool_), PERDURE_OK);
     memory_ = static_cast<char*>(perdure_ipv_alloc(object_bytes));
-    ASSERT_EQ(perdure_open(directory_.path("pool").c_str(), nullptr, &pool_), PERDURE_OK);
+    ASSERT_EQ(perdure_open((directory_ / "pool").c_str(), nullptr, &pool_), PERDURE_OK);
     start(tier);
     EXPECT_EQ(memory_[5], static_cast<char>('a' + tier));
     ASSERT_EQ(perdure_ipv_close(), PERDURE_OK);
     ASSERT_EQ(perdure_close(pool_), PERDURE_OK);
-    ASSERT_EQ(perdure_open(directory_.path("pool").c_str(), nullptr, &pool_), PERDURE_OK);
+    ASSERT_EQ(perdure_open((directory_ / "pool").c_str(), nullptr, &pool_), PERDURE_OK);
   }
 }
 

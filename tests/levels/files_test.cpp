@@ -16,6 +16,7 @@
 #include "levels/verify.hpp"
 #include "mortal_group.hpp"
 #include "pool/pool_directory.hpp"
+#include "temporary_directory.hpp"
 #include "test_seed.hpp"
 
 namespace perdure {
@@ -56,17 +57,12 @@ struct Found {
 class FilesOfJobs : public testing::Test {
  protected:
   FilesOfJobs() {
-    const char* given = std::getenv("PERDURE_TEST_DIR");
-    root_ = std::string(given != nullptr ? given : "/tmp") + "/perdure-test-XXXXXX";
-    EXPECT_NE(::mkdtemp(root_.data()), nullptr);
+    fs::create_directory(root_);
     found_ = new (::mmap(nullptr, sizeof(Found), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
                          -1, 0)) Found{};
     fresh();
   }
-  ~FilesOfJobs() override {
-    fs::remove_all(root_);
-    ::munmap(found_, sizeof(Found));
-  }
+  ~FilesOfJobs() override { ::munmap(found_, sizeof(Found)); }
 
   std::string node(std::uint32_t number) const { return root_ + "/" + std::to_string(number); }
   std::string file() const { return root_ + "/file"; }
@@ -152,7 +148,8 @@ class FilesOfJobs : public testing::Test {
   }
 
   std::string levels_ = "redundancy=partner;every=6;patience=20s";
-  std::string root_;
+  perdure_test::TemporaryDirectory directory_{perdure_test::on_disk()};
+  const std::string root_ = directory_ / "job";
   Found* found_ = nullptr;
 
  private:

@@ -39,6 +39,7 @@
 #include "levels/manifest.hpp"
 #include "mortal_group.hpp"
 #include "pool/pool_directory.hpp"
+#include "temporary_directory.hpp"
 #include "test_seed.hpp"
 
 namespace perdure {
@@ -248,9 +249,6 @@ struct Counts {
 class Losses {
  public:
   Losses(const Options& options, Seen& seen) : options_(options), seen_(seen) {}
-  ~Losses() { fs::remove_all(root_); }
-  Losses(const Losses&) = delete;
-  Losses& operator=(const Losses&) = delete;
 
   // How many calls an undisturbed job makes.
   std::uint64_t calls_of_a_job() {
@@ -307,11 +305,6 @@ class Losses {
   Counts counts;
 
  private:
-  // PERDURE_TEST_DIR: where whoever runs it cleans up if it is killed.
-  static std::string place() {
-    const char* given = std::getenv("PERDURE_TEST_DIR");
-    return given != nullptr ? given : "/dev/shm";
-  }
   std::string log() const { return root_ + "/log"; }
   void reset() {
     fs::remove_all(root_);
@@ -482,7 +475,8 @@ class Losses {
   }
   const Options& options_;
   Seen& seen_;
-  std::string root_ = place() + "/perdure-losses-" + std::to_string(::getpid());
+  perdure_test::TemporaryDirectory directory_;
+  const std::string root_ = directory_ / "job";
   std::string text_;
   Job job_;
   std::vector<std::uint32_t> before_;  // where its ranks were when the pool was last opened

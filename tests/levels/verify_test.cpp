@@ -6,7 +6,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
@@ -14,6 +13,7 @@
 #include "levels/level_file_format.hpp"
 #include "levels/levels.hpp"
 #include "pool/pool_directory.hpp"
+#include "temporary_directory.hpp"
 
 namespace perdure {
 namespace {
@@ -24,13 +24,6 @@ using Ranks = std::vector<std::uint32_t>;
 
 class VerifiedJob : public testing::Test {
  protected:
-  VerifiedJob() {
-    const char* given = std::getenv("PERDURE_TEST_DIR");
-    root_ = std::string(given != nullptr ? given : "/tmp") + "/perdure-test-XXXXXX";
-    EXPECT_NE(::mkdtemp(root_.data()), nullptr);
-  }
-  ~VerifiedJob() override { fs::remove_all(root_); }
-
   std::string node(std::uint32_t number) const { return root_ + "/" + std::to_string(number); }
   std::string pool(std::uint32_t number) const { return node(number) + "/pool"; }
 
@@ -79,7 +72,8 @@ class VerifiedJob : public testing::Test {
 
   std::string levels_ = "redundancy=xor:3;every=100;patience=20s";
   std::vector<std::string> drains_;
-  std::string root_;
+  perdure_test::TemporaryDirectory directory_{perdure_test::on_disk()};
+  const std::string& root_ = directory_.path();
 
  private:
   Status run_rank(Group& group, std::uint32_t number, int commits, std::uint64_t restore) {

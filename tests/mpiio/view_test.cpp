@@ -19,6 +19,7 @@
 #include "mpiio/access_plan.hpp"
 #include "mpiio/file_view.hpp"
 #include "random_type.hpp"
+#include "temporary_directory.hpp"
 #include "test_seed.hpp"
 
 namespace perdure {
@@ -26,12 +27,6 @@ namespace {
 
 using mpiio_test::Draw;
 using mpiio_test::DrawnType;
-
-std::string file_name() {
-  const char* folder = std::getenv("PERDURE_TEST_DIR");
-  return std::string(folder != nullptr ? folder : "/dev/shm") + "/perdure-view-" +
-         std::to_string(::getpid());
-}
 
 std::vector<char> contents_of(const std::string& path) {
   std::ifstream file(path, std::ios::binary | std::ios::ate);
@@ -107,12 +102,14 @@ class RandomViews : public testing::Test {
     const std::uint64_t seed = test_seed();
     Draw draw(seed);
     for (int round = 0; round < rounds && !HasFailure(); ++round) {
-      Viewed viewed(draw, file_name());
+      Viewed viewed(draw, directory_ / "file");
       SCOPED_TRACE("PERDURE_TEST_SEED=" + std::to_string(seed) + " round " + std::to_string(round) +
                    ": " + viewed.text);
       check(draw, viewed);
     }
   }
+
+  perdure_test::TemporaryDirectory directory_;
 };
 
 TEST_F(RandomViews, mpi_finds_each_etype_where_the_view_does) {

@@ -82,7 +82,7 @@ class BadInput : public testing::Test {
   }
 
   TemporaryDirectory directory_;
-  std::string pool_ = directory_.path("pool");
+  std::string pool_ = directory_ / "pool";
   std::string record_;
   std::string rank_file_;
 };
@@ -107,7 +107,7 @@ TEST_F(BadInput, a_changed_array_size_is_refused) {
 }
 
 TEST_F(BadInput, something_else_under_the_name_of_a_pool_is_refused) {
-  const std::string file = directory_.path("file");
+  const std::string file = directory_ / "file";
   write_file(file, "not a directory");
   EXPECT_EQ(run(file, 1).code, PERDURE_E_INVALID);
   EXPECT_EQ(read_file(file), "not a directory");
@@ -219,7 +219,7 @@ TEST_F(BadInput, a_missing_file_is_named_and_not_made_anew) {
 }
 
 TEST_F(BadInput, the_file_of_another_pool_is_refused) {
-  const std::string other = directory_.path("other");
+  const std::string other = directory_ / "other";
   ASSERT_EQ(run(other, 2).code, 0);
   fs::copy_file(other + "/rank-00000", pool_ + "/rank-00000", fs::copy_options::overwrite_existing);
   const Attempt attempt = run(pool_, 1);
@@ -267,7 +267,7 @@ TEST_F(BadInput, discard_takes_images_and_guards_along_and_nothing_else) {
 }
 
 TEST_F(BadInput, a_creation_that_was_cut_short_is_made_again) {
-  const std::string fresh = directory_.path("fresh");
+  const std::string fresh = directory_ / "fresh";
   fs::create_directory(fresh);
   write_file(fresh + "/rank-00000", std::string(5000, '\0'));  // and no job record
   EXPECT_EQ(run(fresh, 3).version, 3U);
@@ -310,7 +310,7 @@ class SmallDevice : public testing::Test {
     if (mounted_) ::umount(mount_.c_str());
   }
   TemporaryDirectory directory_;
-  std::string mount_ = directory_.path("mount");
+  std::string mount_ = directory_ / "mount";
   bool mounted_ = false;
 };
 

@@ -63,7 +63,7 @@ INSTANTIATE_TEST_SUITE_P(Modes, EachMode, testing::Values(PERDURE_COPY, PERDURE_
 
 TEST_P(EachMode, what_was_committed_comes_back_in_the_next_run) {
   const TemporaryDirectory directory;
-  const std::string path = directory.path("pool");
+  const std::string path = directory / "pool";
   for (std::uint64_t run = 0; run < 4; ++run) {
     Job job;
     ASSERT_EQ(job.open(path, GetParam()), 0) << perdure_last_error();
@@ -80,7 +80,7 @@ TEST_P(EachMode, what_was_committed_comes_back_in_the_next_run) {
 
 TEST_P(EachMode, asynchronous_commits_come_back) {
   const TemporaryDirectory directory;
-  const std::string path = directory.path("pool");
+  const std::string path = directory / "pool";
   {
     Job job;
     ASSERT_EQ(job.open(path, GetParam()), 0);
@@ -104,7 +104,7 @@ TEST_P(EachMode, asynchronous_commits_come_back) {
 // SIGKILL at random moments of a process that commits as fast as it can.
 TEST_P(EachMode, a_killed_process_loses_nothing_that_it_had_committed) {
   const TemporaryDirectory directory;
-  const std::string path = directory.path("pool");
+  const std::string path = directory / "pool";
   for (int kill_round = 0; kill_round < 15; ++kill_round) {
     int report[2];
     ASSERT_EQ(::pipe(report), 0);
@@ -139,7 +139,7 @@ TEST_P(EachMode, a_killed_process_loses_nothing_that_it_had_committed) {
 TEST(Interface, the_box_of_an_array_must_lie_in_the_whole) {
   const TemporaryDirectory directory;
   perdure_pool* pool = nullptr;
-  ASSERT_EQ(perdure_open(directory.path("pool").c_str(), nullptr, &pool), 0);
+  ASSERT_EQ(perdure_open((directory / "pool").c_str(), nullptr, &pool), 0);
   perdure_array* u = nullptr;
   const std::uint64_t shape[] = {4, 10};
   ASSERT_EQ(perdure_array_open(pool, "u", PERDURE_DOUBLE, 2, shape, PERDURE_COPY, nullptr, &u), 0);
@@ -158,7 +158,7 @@ TEST(Interface, the_box_of_an_array_must_lie_in_the_whole) {
 
 TEST(Interface, bad_arguments_are_errors_with_a_sentence) {
   const TemporaryDirectory directory;
-  const std::string path = directory.path("pool");
+  const std::string path = directory / "pool";
   perdure_pool* pool = nullptr;
   perdure_array* array = nullptr;
   std::uint64_t shape[9] = {1, 1, 1, 1, 1, 1, 1, 1, 1};
@@ -225,7 +225,7 @@ TEST(Interface, bad_arguments_are_errors_with_a_sentence) {
 
 TEST(Interface, versions_are_kept_listed_restored_and_deleted) {
   const TemporaryDirectory directory;
-  const std::string path = directory.path("pool");
+  const std::string path = directory / "pool";
   perdure_options options{};
   options.keep = 3;
   Job job;
@@ -278,7 +278,7 @@ TEST(Interface, an_emulated_part_adds_the_same_time_in_every_run) {
     perdure_options options{};
     options.emulate = "paper-nvm-9.5,commit_latency_ns=2000";
     Job job;
-    ASSERT_EQ(job.open(directory.path("pool"), PERDURE_COPY, &options), 0) << perdure_last_error();
+    ASSERT_EQ(job.open(directory / "pool", PERDURE_COPY, &options), 0) << perdure_last_error();
     for (int i = 0; i < 3; ++i) {
       job.compute(PERDURE_COPY);
       ASSERT_EQ(perdure_commit(job.pool, nullptr), 0);
@@ -295,7 +295,7 @@ TEST(Interface, an_emulated_part_adds_the_same_time_in_every_run) {
 TEST(Interface, status_says_what_survives) {
   const TemporaryDirectory directory;
   Job job;
-  ASSERT_EQ(job.open(directory.path("pool"), PERDURE_COPY), 0);
+  ASSERT_EQ(job.open(directory / "pool", PERDURE_COPY), 0);
   perdure_pool_status status{};
   ASSERT_EQ(perdure_status(job.pool, &status), 0);
   EXPECT_EQ(status.survives_power_failure, 0);  // tmpfs
@@ -304,11 +304,11 @@ TEST(Interface, status_says_what_survives) {
 
 TEST(Interface, what_was_waited_for_is_in_the_directory_of_the_drain) {
   const TemporaryDirectory directory;
-  const std::string levels = "every=1;drain=" + directory.path("drain");
+  const std::string levels = "every=1;drain=" + directory / "drain";
   perdure_options options{};
   options.levels = levels.c_str();
   Job job;
-  ASSERT_EQ(job.open(directory.path("pool"), PERDURE_COPY, &options), 0) << perdure_last_error();
+  ASSERT_EQ(job.open(directory / "pool", PERDURE_COPY, &options), 0) << perdure_last_error();
   std::uint64_t arrived = 7;
   ASSERT_EQ(perdure_levels_wait(job.pool, &arrived), 0);
   EXPECT_EQ(arrived, 0U);
@@ -329,7 +329,7 @@ TEST(Interface, what_was_waited_for_is_in_the_directory_of_the_drain) {
 TEST(Interface, without_levels_nothing_is_waited_for) {
   const TemporaryDirectory directory;
   Job job;
-  ASSERT_EQ(job.open(directory.path("pool"), PERDURE_COPY), 0);
+  ASSERT_EQ(job.open(directory / "pool", PERDURE_COPY), 0);
   job.compute(PERDURE_COPY);
   ASSERT_EQ(perdure_commit(job.pool, nullptr), 0);
   std::uint64_t arrived = 7;

@@ -56,7 +56,7 @@ struct Position {
 class CppInterface : public testing::TestWithParam<Mode> {
  protected:
   TemporaryDirectory directory_;
-  std::string path_ = directory_.path("pool");
+  std::string path_ = directory_ / "pool";
 };
 INSTANTIATE_TEST_SUITE_P(Modes, CppInterface, testing::Values(Mode::copy, Mode::twin, Mode::log),
                          [](const testing::TestParamInfo<Mode>& tested) -> std::string {
@@ -241,11 +241,11 @@ TEST_P(CppInterfaceOnce, a_moved_pool_is_closed_once_and_by_its_last_owner) {
   EXPECT_EQ(second.restart(), 0U);
   u.working()[3] = 7;
   EXPECT_EQ(second.commit(), 1U);
-  Pool other(directory_.path("other"));
+  Pool other(directory_ / "other");
   other = std::move(second);  // closes the other one
   EXPECT_EQ(other.commit(), 2U);
-  Pool(directory_.path("other")).close();
-  other = Pool(directory_.path("other"));
+  Pool(directory_ / "other").close();
+  other = Pool(directory_ / "other");
   EXPECT_EQ(Pool(path_).status().version, 2U);
 }
 

@@ -28,7 +28,7 @@ class PoolEnergy : public testing::Test {
       ::unsetenv(name);
     }
   }
-  std::string at(const std::string& name) const { return directory_.path(name); }
+  std::string at(const std::string& name) const { return directory_ / name; }
   std::string write(const std::string& name, const std::string& text) const {
     std::ofstream(at(name)) << text;
     return at(name);

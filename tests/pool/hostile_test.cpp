@@ -92,9 +92,9 @@ class Hostile : public testing::Test {
  protected:
   void SetUp() override {
     if (::geteuid() != 0) GTEST_SKIP() << "needs root, to act as two other users";
-    ASSERT_EQ(::chmod(directory_.path("").c_str(), 01777), 0);
+    ASSERT_EQ(::chmod((directory_ / "").c_str(), 01777), 0);
   }
-  std::string at(const std::string& name) const { return directory_.path(name); }
+  std::string at(const std::string& name) const { return directory_ / name; }
 
   // The victim runs its job in `pool`, which must be refused as another user's.
   void expect_refused(const std::string& pool) {
@@ -187,7 +187,7 @@ TEST_F(Hostile, the_command_says_whose_a_pool_is) {
 
 class Pools : public testing::Test {
  protected:
-  std::string at(const std::string& name) const { return directory_.path(name); }
+  std::string at(const std::string& name) const { return directory_ / name; }
   TemporaryDirectory directory_;
 };
 

@@ -44,7 +44,7 @@ int code_of(const Body& body) {
 class IpvInterface : public testing::Test {
  protected:
   perdure_test::TemporaryDirectory directory_;
-  std::string path_ = directory_.path("pool");
+  std::string path_ = directory_ / "pool";
 };
 
 // Bytes of the process's own mappings, in pages.
@@ -112,7 +112,7 @@ TEST_F(IpvInterface, a_moved_set_of_objects_ends_once) {
     EXPECT_EQ(second.status("u").tier, PERDURE_IPV_COPY);  // pinned
   }
   EXPECT_EQ(u[1], 1);
-  Pool other(directory_.path("other"));
+  Pool other(directory_ / "other");
   ipv::Objects again(other);  // BUSY if the first had not ended
 }
 
@@ -183,7 +183,7 @@ TEST_F(IpvInterface, the_allocator_serves_any_container_thread_and_move) {
 }
 
 TEST_F(IpvInterface, every_option_of_c_can_be_asked_for) {
-  const std::string report = directory_.path("report.json");
+  const std::string report = directory_ / "report.json";
   const ipv::Options options{
       .helper = true, .threads = 3, .every = 2, .guard = false, .report = report};
   const perdure_ipv_options c = options.to_c();

@@ -22,33 +22,12 @@
 
 #include "cache/cache_part.hpp"
 #include "pmem/file_device.hpp"
+#include "temporary_directory.hpp"
 #include "test_seed.hpp"
 
 namespace perdure {
 
-// On tmpfs where there is one, removed with all that is in it.
-class ScratchDirectory {
- public:
-  ScratchDirectory() {
-    std::error_code ignored;
-    const bool memory = std::filesystem::is_directory("/dev/shm", ignored);
-    path_ = (memory ? "/dev/shm" : std::filesystem::temp_directory_path().string()) +
-            "/perdure-test-XXXXXX";
-    if (::mkdtemp(path_.data()) == nullptr) std::abort();
-  }
-  ~ScratchDirectory() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  ScratchDirectory(const ScratchDirectory&) = delete;
-  ScratchDirectory& operator=(const ScratchDirectory&) = delete;
-
-  const std::string& path() const { return path_; }
-  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-
- private:
-  std::string path_;
-};
+using perdure_test::TemporaryDirectory;
 
 using Bytes = std::vector<unsigned char>;
 
@@ -167,7 +146,7 @@ class ExpectedFile {
     return got;
   }
 
-  ScratchDirectory directory;
+  TemporaryDirectory directory;
   std::string file_path = directory / "file";
   std::string part_path = directory / "part";
   Bytes expected;

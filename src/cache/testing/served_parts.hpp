@@ -76,7 +76,7 @@ class Served {
     }
   }
 
-  ScratchDirectory directory;
+  TemporaryDirectory directory;
   Bytes content;
   std::unique_ptr<BackingFile> backing;
   Layout layout;

@@ -17,6 +17,8 @@
 #include <functional>
 #include <string>
 
+#include "temporary_directory.hpp"
+
 namespace perdure::energy::fake {
 
 constexpr uid_t stranger = 65533;
@@ -52,18 +54,14 @@ inline void make_socket(const std::string& path) {
 class HostileTest : public testing::Test {
  protected:
   HostileTest() {
-    std::string name = "/dev/shm/perdure-hostile-XXXXXX";
-    root_ = ::mkdtemp(name.data());
     ::chmod(root_.c_str(), 0755);
     ::alarm(60);
   }
-  ~HostileTest() override {
-    ::alarm(0);
-    std::filesystem::remove_all(root_);
-  }
-  std::string at(const std::string& name) const { return root_ + "/" + name; }
+  ~HostileTest() override { ::alarm(0); }
+  std::string at(const std::string& name) const { return directory_ / name; }
 
-  std::string root_;
+  perdure_test::TemporaryDirectory directory_;
+  const std::string& root_ = directory_.path();
 };
 
 }  // namespace perdure::energy::fake

@@ -5,7 +5,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -22,6 +21,7 @@
 #include "pool/image.hpp"
 #include "pool/pool_directory.hpp"
 #include "pool/slots.hpp"
+#include "temporary_directory.hpp"
 
 namespace perdure {
 
@@ -30,25 +30,19 @@ class DrainedJob {
   // The node of each rank; `elements` of 8 bytes in its array, rank r has r more.
   explicit DrainedJob(std::vector<std::uint32_t> nodes, std::uint64_t elements = 3000)
       : nodes_(std::move(nodes)), elements_(elements) {
-    const char* given = std::getenv("PERDURE_TEST_DIR");
-    base_ = std::string(given != nullptr ? given : "/tmp") + "/perdure-test-XXXXXX";
-    if (::mkdtemp(base_.data()) == nullptr) std::abort();
     options_.job_name = "test";
     options_.keep = 3;
-    level_ = base_ + "/level";
+    level_ = base_ / "level";
     place_ = level_ + "/pool";
   }
-  ~DrainedJob() { std::filesystem::remove_all(base_); }
-  DrainedJob(const DrainedJob&) = delete;
-  DrainedJob& operator=(const DrainedJob&) = delete;
 
-  const std::string& base() const { return base_; }
+  const std::string& base() const { return base_.path(); }
   const std::string& level() const { return level_; }
   const std::string& place() const { return place_; }
   std::uint32_t ranks() const { return static_cast<std::uint32_t>(nodes_.size()); }
   std::uint64_t elements_of(std::uint32_t rank) const { return elements_ + rank; }
   std::string pool(std::uint32_t node) const {
-    return base_ + "/node" + std::to_string(node) + "/pool";
+    return base_ / ("node" + std::to_string(node) + "/pool");
   }
   std::vector<std::uint32_t> ranks_on(std::uint32_t node) const {
     std::vector<std::uint32_t> there;
@@ -118,13 +112,13 @@ class DrainedJob {
   }
   // Why what the manifest gives for every rank is not the version that was committed; or "".
   std::string wrong_in(const Manifest& manifest) const {
-    std::filesystem::create_directory(base_ + "/back");
-    std::filesystem::permissions(base_ + "/back", std::filesystem::perms::owner_all);
+    std::filesystem::create_directory(base_ / "back");
+    std::filesystem::permissions(base_ / "back", std::filesystem::perms::owner_all);
     std::string wrong;
     for (std::uint32_t rank = 0; rank < ranks() && wrong.empty(); ++rank) {
       wrong = wrong_of_rank(manifest, rank);
     }
-    std::filesystem::remove_all(base_ + "/back");
+    std::filesystem::remove_all(base_ / "back");
     return wrong;
   }
 
@@ -152,7 +146,7 @@ class DrainedJob {
   }
   std::string pool_of(const ThreadGroup& group) const { return pool(nodes_[group.rank()]); }
   std::string wrong_of_rank(const Manifest& manifest, std::uint32_t rank) const {
-    const auto back = Directory::open(base_ + "/back").take();
+    const auto back = Directory::open(base_ / "back").take();
     LevelFile file =
         LevelFile::open_or_make(back, {LevelFileKind::image, rank, 0}, Trust::own).take();
     const Status read = read_image(manifest, rank, file);
@@ -174,7 +168,7 @@ class DrainedJob {
 
   std::vector<std::uint32_t> nodes_;
   std::uint64_t elements_;
-  std::string base_;
+  perdure_test::TemporaryDirectory base_{perdure_test::on_disk()};
   std::string level_;
   std::string place_;
   OpenOptions options_;

@@ -20,6 +20,7 @@
 #include "base/files.hpp"
 #include "levels/level_file.hpp"
 #include "levels/level_file_format.hpp"
+#include "temporary_directory.hpp"
 
 namespace perdure {
 
@@ -96,16 +97,7 @@ inline LevelFile file_in_memory(const LevelFileName& name, std::uint64_t size_ma
 
 class LevelDirectory {
  public:
-  LevelDirectory() {
-    const char* given = std::getenv("PERDURE_TEST_DIR");
-    path_ = std::string(given != nullptr ? given : "/tmp") + "/perdure-test-XXXXXX";
-    if (::mkdtemp(path_.data()) == nullptr) std::abort();
-  }
-  ~LevelDirectory() { std::filesystem::remove_all(path_); }
-  LevelDirectory(const LevelDirectory&) = delete;
-  LevelDirectory& operator=(const LevelDirectory&) = delete;
-
-  Directory open() const { return Directory::open(path_).take(); }
+  Directory open() const { return Directory::open(directory_.path()).take(); }
   LevelFile file(const LevelFileName& name) const {
     auto opened = LevelFile::open_or_make(open(), name, Trust::own);
     EXPECT_TRUE(opened.ok()) << opened.status().message();
@@ -113,7 +105,7 @@ class LevelDirectory {
   }
 
  private:
-  std::string path_;
+  perdure_test::TemporaryDirectory directory_{perdure_test::on_disk()};
 };
 
 }  // namespace perdure
