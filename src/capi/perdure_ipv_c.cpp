@@ -185,7 +185,7 @@ int perdure_ipv_object(const char* name, void* address, size_t bytes,
     if (given.own_pages != 0 && given.own_pages != 1) {
       return {Code::invalid_argument, "own_pages is 0 or 1"};
     }
-    return set->add(name == nullptr ? "" : name, address, bytes, static_cast<Tier>(given.tier),
+    return set->add(name == nullptr ? "" : name, address, bytes, given.tier,
                     given.own_pages == 1 || has_whole_pages(address, bytes));
   });
 }

@@ -91,14 +91,14 @@ Status ObjectSet::check_new(const std::string& name, void* address, std::size_t 
   return Status::success();
 }
 
-Status ObjectSet::add(const std::string& name, void* address, std::size_t bytes, Tier tier,
+Status ObjectSet::add(const std::string& name, void* address, std::size_t bytes, int tier,
                       bool whole_pages) {
   Status local = check_new(name, address, bytes);
   if (local.ok()) local = check_tier(tier);
   PERDURE_TRY(agree(pool_.group(), local));
   auto object =
       std::make_unique<InPlaceObject>(surroundings_, name, static_cast<std::byte*>(address), bytes,
-                                      options_.tier.value_or(tier), whole_pages);
+                                      options_.tier.value_or(static_cast<Tier>(tier)), whole_pages);
   ArrayOptions given;
   given.writer = object.get();
   given.spare_copy = options_.lag != 0 && object->asked() != PERDURE_IPV_COPY;

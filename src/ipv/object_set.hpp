@@ -37,8 +37,7 @@ class ObjectSet {
   ObjectSet& operator=(const ObjectSet&) = delete;
 
   // [collective] `whole_pages`: nothing else lies in the object's pages.
-  Status add(const std::string& name, void* address, std::size_t bytes, Tier tier,
-             bool whole_pages);
+  Status add(const std::string& name, void* address, std::size_t bytes, int tier, bool whole_pages);
   // [collective]
   Result<std::uint64_t> restart();
   // [collective] The newest durable version: with lag 1 the one before that which is begun here.

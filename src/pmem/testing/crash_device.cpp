@@ -109,7 +109,7 @@ void CrashDevice::store(std::uint64_t offset, const void* source, std::size_t co
   const std::lock_guard<std::recursive_mutex> lock(mutex_);
   PERDURE_ASSERT(offset + count <= size_bytes_);
   note_direct_stores();
-  std::memcpy(volatile_ + offset, source, count);
+  std::copy_n(static_cast<const std::byte*>(source), count, volatile_ + offset);
   counters_.stored_bytes += count;
   if (!records_) return;
   const std::uint64_t end = (offset + count + word_bytes - 1) / word_bytes;
