@@ -92,14 +92,16 @@ class FilesOfJobs : public testing::Test {
         .write(reinterpret_cast<const char*>(bytes.data()),
                static_cast<std::streamsize>(bytes.size()));
     for (const auto& entry : fs::recursive_directory_iterator(root_)) {
-      if (entry.path().extension() == ".part") record_file(entry.path());
+      const bool part = entry.path().extension() == ".part";
+      if (part && !is_unborn(entry.path())) record_file(entry.path());
     }
   }
   // The parts know the file as it is now: a copy of it is a change by somebody else.
   void record_file(const std::string& path) const {
     const auto backing = BackingFile::open(file(), BackingFile::Access::read_write);
     const auto part = attach_part_file(path);
-    ASSERT_TRUE(backing.ok() && part.ok());
+    ASSERT_TRUE(backing.ok()) << backing.status().message();
+    ASSERT_TRUE(part.ok()) << part.status().message();
     part.value()->set_backing(&backing.value());
     ASSERT_TRUE(part.value()->changes().begin().ok());
     ASSERT_TRUE(part.value()->changes().end().ok());
