@@ -43,7 +43,7 @@ def measure(quick: bool) -> Iterator[Fact]:
     """The facts, as they come. Raises ProgramFailed."""
     if shutil.which("clang++-19") is None:
         raise ProgramFailed("no clang++-19; install Debian's clang-19")
-    rounds = 3 if quick else 7
+    rounds = 1 if quick else 7
     with tempfile.TemporaryDirectory(prefix="perdure-bench-") as scratch:
         sources = [*_of_programs(), *_of_nests(Path(scratch))]
         ways = {source.case: partial(_both, source, Path(scratch)) for source in sources}

@@ -61,30 +61,27 @@ class Program:
     stem: str
     size: tuple[str, ...]
     iterations: int
-    quick_size: tuple[str, ...]
     quick_iterations: int
 
     def options(self, quick: bool, most: int | None = None) -> tuple[str, ...]:
         """On the command line, with at most `most` iterations."""
         iterations = self.quick_iterations if quick else self.iterations
         flag = "--steps" if self.name == "eddy" else "--iterations"
-        size = self.quick_size if quick else self.size
-        return (*size, flag, str(min(iterations, most or iterations)))
+        return (*self.size, flag, str(min(iterations, most or iterations)))
 
 
 def _npb(name: str, iterations: int, quick: int) -> Program:
-    sizes = ("--class", "A"), ("--class", "S")
-    return Program(name, f"npb_{name}", sizes[0], iterations, sizes[1], quick)
+    return Program(name, f"npb_{name}", ("--class", "A"), iterations, quick)
 
 
 PROGRAMS = (
-    _npb("cg", 60, 15),
-    _npb("mg", 60, 20),
+    _npb("cg", 60, 40),
+    _npb("mg", 60, 15),
     _npb("ft", 60, 15),
-    _npb("bt", 40, 20),
-    _npb("sp", 60, 20),
-    _npb("lu", 60, 20),
-    Program("eddy", "eddy", ("--n", "256"), 800, ("--n", "64"), 20),
+    _npb("bt", 40, 15),
+    _npb("sp", 60, 40),
+    _npb("lu", 60, 40),
+    Program("eddy", "eddy", ("--n", "256"), 800, 800),
 )
 
 
@@ -107,7 +104,7 @@ def _ipv(name: str, tier: str, helper: str | None, rounds: dict[str, int],
     return Way(name, ("--protect", "ipv", "--tier", tier), rounds, True, settings, most=most)
 
 
-_ROUNDS, _QUICK_ROUNDS = 3, 2
+_ROUNDS = 3
 _ONCE = {EIGHTH: 1}
 _TIER_ITERATIONS = 10
 _DISK_ITERATIONS = 5
@@ -129,7 +126,7 @@ WAYS = (
     _ipv("copy-helper", "copy", "on", _ONCE, _TIER_ITERATIONS),
 )
 _CHOOSING = ("ipv", "ipv-alone")
-QUICK_WAYS = ("clflush", "bypass", "ipv", "ipv-alone")
+_QUICK_ROUNDS = ("clflush", "bypass", *_CHOOSING), _CHOOSING
 Pair = tuple[Way, str]
 
 
@@ -146,8 +143,8 @@ def runs(quick: bool, only: tuple[str, ...] = ()) -> int:
 def rounds_of(quick: bool) -> list[list[Pair]]:
     """What each round runs. Ways that are not run in all are spread over them."""
     if quick:
-        return [[(NATIVE, DRAM), *((way, EIGHTH) for way in WAYS if way.name in QUICK_WAYS)]
-                for _ in range(_QUICK_ROUNDS)]
+        return [[(NATIVE, DRAM), *((way, EIGHTH) for way in WAYS if way.name in names)]
+                for names in _QUICK_ROUNDS]
     all_rounds: list[list[Pair]] = [[] for _ in range(_ROUNDS)]
     for place, (way, emulation) in enumerate(pairs_of(quick)):
         for number in range(way.rounds[emulation]):
@@ -252,8 +249,6 @@ def facts_of(program: Program, rounds: list[dict], quick: bool) -> Iterator[Fact
         yield Fact.of("ipv", case, "persist_ms", times, "ms", more=more)
         if emulation == EIGHTH and way.name in BROKEN_DOWN:
             yield from breakdown_facts(f"{program.name}-{way.name}", ran, more)
-    if quick:  # iterations of microseconds
-        return
     beside, alone = ([around[name, EIGHTH] for around in rounds] for name in ("ipv", "ipv-alone"))
     hidden = overlap_fact(program.name, beside, alone, about | {"emulated": EIGHTH})
     if hidden is not None:
