@@ -5,11 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <string>
 
 #include "base/checksum.hpp"
+#include "base/files.hpp"
 #include "pmem/region_format.hpp"
 #include "pool/inspect.hpp"
 #include "pool/job_record_format.hpp"
@@ -170,8 +169,8 @@ TEST_F(Crafted, an_array_of_no_elements_comes_back) {
 class CraftedRecord : public Crafted {
  protected:
   void write(const std::string& name, const void* bytes, std::size_t count) const {
-    std::ofstream file(directory_ / name, std::ios::binary | std::ios::trunc);
-    file.write(static_cast<const char*>(bytes), static_cast<std::streamsize>(count));
+    const Directory directory = Directory::open(directory_.path()).take();
+    ASSERT_TRUE(directory.replace_file(name, {static_cast<const char*>(bytes), count}).ok());
   }
   Result<PoolReport> inspect(std::uint32_t ranks) {
     JobRecordFormat record{};
