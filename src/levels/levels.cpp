@@ -24,6 +24,8 @@ constexpr std::uint64_t slice_bytes = std::uint64_t{8} << 20U;
 constexpr std::uint64_t slice_share = 20;
 constexpr std::uint64_t slice_ns_max = 16'000'000;
 constexpr std::uint64_t slice_ns_min = 100'000;
+// How often a version that the pool holds can be protected anew, each time with one file more (K5).
+constexpr std::uint64_t protections_max = 16;
 constexpr auto poll_time = std::chrono::microseconds(50);
 
 enum Word { whole_word, failed_word, draining_word, word_count };
@@ -89,7 +91,9 @@ Status Levels::choose_groups() {
 
 // Opening and restarting.
 
-Result<std::unique_ptr<Pool>> Levels::open(const OpenOptions& options) {
+Result<std::unique_ptr<Pool>> Levels::open(const OpenOptions& given) {
+  OpenOptions options = given;
+  options.pool.incarnations_of_taker = protections_max;
   std::vector<DrainTarget> targets;
   for (const Drain& drain : drains_) targets.push_back(drain.target);
   Restart restart(group_, directory_, trust_, targets);
@@ -190,7 +194,7 @@ Status Levels::start(Pool& pool) {
   PERDURE_TRY(keep_sources());
   unprotected_ = !expected_.empty();
   if (unprotected_) return Status::success();
-  PERDURE_TRY(protect(pool.chosen()));
+  PERDURE_TRY(protect(pool.chosen(), free_incarnation(pool.chosen())));
   source_.reset();
   return Status::success();
 }
@@ -226,12 +230,21 @@ Status Levels::find_expected(const Census& census) {
   return agree(group_, read());
 }
 
-// [collective] Gives a version that the pool holds to other nodes, before anything else is done. It
-// counts as newer than what was given up before, also on a node that is away.
-Status Levels::protect(const Catalogue& catalogue) {
+// Of an image of a version that the pool holds, so that it counts as newer than what was given up
+// before, also on a node that is away, and than images of the version that this life took before:
+// two images of one id would be taken for one another. 0: there is none left.
+std::uint64_t Levels::free_incarnation(const Catalogue& catalogue) const {
+  const std::uint64_t own = pool_->incarnation();
+  if (catalogue.incarnation == own) return taken_last_ == id_of(catalogue) ? 0 : own;
+  const std::uint64_t next = std::max(own - protections_max, protected_as_ + 1);
+  return next < own ? next : 0;
+}
+
+// [collective] Gives a version that the pool holds to other nodes, before anything else is done.
+Status Levels::protect(const Catalogue& catalogue, std::uint64_t incarnation) {
   if (members_.empty()) return Status::success();
   Catalogue again = catalogue;
-  again.incarnation = pool_->incarnation();
+  again.incarnation = protected_as_ = incarnation;
   take(again);
   finish_under_way();
   std::uint64_t words[] = {phase() == Phase::whole ? 0U : 1U};
@@ -662,13 +675,13 @@ Status Levels::joined(Companion& companion, const Catalogue& newest) {
   PERDURE_TRY(agree_max(group_, Status::success(), words));
   unprotected_ = words[0] != 0;
   if (!unprotected_ || !expected_.empty() || newest.version == 0) return Status::success();
-  // Two images of one id would be taken for one another.
-  if (taken_last_ == VersionId{pool_->incarnation(), newest.version}) {
+  const std::uint64_t incarnation = free_incarnation(newest);
+  if (incarnation == 0) {
     say(name + " is kept from the next version on that is due");
     return Status::success();
   }
   if (!whole_) PERDURE_TRY(keep_sources());
-  PERDURE_TRY(protect(newest));
+  PERDURE_TRY(protect(newest, incarnation));
   unprotected_ = false;
   source_.reset();
   return Status::success();
@@ -698,7 +711,7 @@ Status Levels::restoring(const Catalogue& target, std::uint64_t incarnation) {
 }
 
 Status Levels::restored(const Catalogue& target) {
-  return active_ ? protect(target) : Status::success();
+  return active_ ? protect(target, free_incarnation(target)) : Status::success();
 }
 
 // [collective] As far as patience goes: whether the version under way is whole on all ranks, as no

@@ -37,8 +37,9 @@
 //       is one of a version to which the file did not belong, or at which the file has all by
 //       itself. Hence, after a restart with parts of a file left behind, or from images that have
 //       one, nothing is protected before the file is open again; and opening it is not done before
-//       a version with it is whole, where there is redundancy and this life has not taken that
-//       version without it.
+//       a version with it is whole, where there is redundancy. What this life protected without
+//       it is protected again, as a newer image; only where this life committed the version, and
+//       has taken it, the file is kept from the next version on that is due.
 //
 // Threads: the pool's caller, and one of its own. Failure: of a level is reported on stderr by one
 // rank, and never fails a commit.
@@ -154,7 +155,8 @@ class Levels final : public VersionTaker {
   std::vector<VersionId> whole_here() const;
   Status find_whole();
   Status give_up_newer(VersionId held, std::uint64_t incarnation_max);
-  Status protect(const Catalogue& catalogue);
+  std::uint64_t free_incarnation(const Catalogue& catalogue) const;
+  Status protect(const Catalogue& catalogue, std::uint64_t incarnation);
   Status find_expected(const Census& census);
   Status keep_sources();
   bool whole_has(const std::string& name) const;
@@ -196,6 +198,7 @@ class Levels final : public VersionTaker {
   std::optional<LevelFile> held_;    // this rank's of them, once it was asked for
   std::optional<VersionId> taking_;  // of all ranks
   std::optional<VersionId> taken_last_;
+  std::uint64_t protected_as_ = 0;  // incarnation of the image that protected a version last
   std::vector<Drain> drains_;
   std::optional<VersionId> draining_;  // of all ranks
   bool take_next_ = false;

@@ -83,7 +83,8 @@ Result<std::unique_ptr<Pool>> Pool::attach(std::unique_ptr<Device> device, const
   pool->next_ = pool->recovered_.catalogue;
   pool->next_.version = pool->recovered_.choice.next;
   pool->next_.parent = pool->recovered_.choice.version;
-  pool->next_.incarnation = std::max(pool->next_.incarnation + 1, options.incarnation_min);
+  pool->next_.incarnation = std::max(pool->next_.incarnation + 1, options.incarnation_min) +
+                            options.incarnations_of_taker;
   pool->head_incarnation_ = pool->recovered_.catalogue.incarnation;
   pool->read_retained();
   pool->hold_extents();

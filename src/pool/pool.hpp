@@ -42,7 +42,9 @@ namespace perdure {
 struct PoolOptions {
   bool allow_older = false;           // accept an older version where the newest is damaged
   std::uint64_t incarnation_min = 0;  // of the versions that will be committed
-  unsigned copy_threads = 1;          // that copy and flush
+  // How many right below it the pool leaves to its taker, after every restart and restore.
+  std::uint64_t incarnations_of_taker = 0;
+  unsigned copy_threads = 1;  // that copy and flush
   // Held while arrays are copied and made durable, and while they are loaded; null: none is needed.
   std::shared_ptr<IoToken> token = nullptr;
   // Called on all ranks when a version is committed and nothing stores to the device; may be

@@ -146,7 +146,7 @@ void Pool::adopt(const Catalogue& target) {
   Catalogue next = target;
   next.version = next_.version;
   next.parent = target.version;
-  next.incarnation = next_.incarnation + 1;
+  next.incarnation = next_.incarnation + 1 + options_.incarnations_of_taker;
   open_.adopt(target.arrays, retained_);
   next.arrays = next_.arrays;
   scalars_.adopt(next);

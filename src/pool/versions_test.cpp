@@ -96,6 +96,26 @@ TEST_F(Versions, are_kept_as_many_as_were_asked_for) {
   }
 }
 
+// Levels name by them what they take again of a version that the pool already has.
+TEST_F(Versions, leave_the_taker_the_incarnations_right_below) {
+  keep(4);
+  PoolOptions options;
+  options.incarnations_of_taker = 16;
+  open(options);
+  open_all();
+  ASSERT_TRUE(pool_->restart().ok());
+  for (std::uint64_t v = 1; v <= 2; ++v) commit(v);
+  const std::uint64_t first = pool_->incarnation();
+  EXPECT_EQ(pool_->head_incarnation(), first);
+  ASSERT_TRUE(pool_->restore(1).ok());
+  EXPECT_EQ(pool_->incarnation(), first + 17);
+  commit(3);
+  crash();
+  open(options);
+  ASSERT_TRUE(attach_status_.ok()) << attach_status_.message();
+  EXPECT_EQ(pool_->incarnation(), first + 34);
+}
+
 TEST_F(Versions, that_were_restored_are_the_newest_and_never_forgotten_again) {
   keep(4);
   open();

@@ -249,6 +249,22 @@ TEST_F(FilesOfJobs, a_file_that_joins_a_version_that_is_taken_waits_for_the_next
   EXPECT_NE(said().find("version 7 can be lost on 1 node"), std::string::npos) << said();
 }
 
+// No part is left that says of the file that it was committed with the pool, so the restart
+// protects the pool alone; from its opening on the file is changed, and needs a version with it.
+TEST_F(FilesOfJobs, a_file_that_is_opened_after_its_version_was_protected_is_protected_too) {
+  levels_ = "redundancy=partner;every=60;patience=20s";
+  ASSERT_EQ(run({.commits = 2, .close_file = true}), 0) << said();
+  ASSERT_EQ(run({.commits = 2, .crash = true}), killed_code) << said();
+  EXPECT_EQ(found_->whole, 2U) << said();
+  const std::string words = said();
+  const std::string again = "version 2 can be lost on 1 node of each failure group again";
+  EXPECT_NE(words.find(again, words.find(again) + 1), std::string::npos) << words;
+  lose(1);
+  ASSERT_EQ(run({.nodes = {0, 2}, .close_file = true}), 0) << said();
+  EXPECT_EQ(found_->version, 2U);
+  EXPECT_EQ(bytes_of_file(file()), GroupFileContents{2}.at(2));
+}
+
 // The redundancy of a version without the file would be no help.
 TEST_F(FilesOfJobs, a_second_loss_before_the_file_is_open_again_gives_no_other_file) {
   ASSERT_EQ(run({.commits = 8, .crash = true}), killed_code);

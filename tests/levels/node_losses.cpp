@@ -10,8 +10,9 @@
 // once; then the directories of some nodes are removed, and the job is started again, perhaps with
 // its ranks on other nodes, perhaps killed again while it comes back, with another node lost. The
 // last start must find the version that was promised, with its contents, on all ranks, or refuse
-// where more was lost than the scheme bears. With --file a cached file is committed with the pool,
-// whose parts are on the nodes and which itself is not lost: it must have that version too.
+// where more was lost than the scheme bears, or where a user must say whether an old part of the
+// file counts. With --file a cached file is committed with the pool, whose parts are on the nodes
+// and which itself is not lost: it must have that version too.
 //
 // Prints one JSON line: trials, wrong, lost, refused, refused_rightly. Exit code 1 if any of the
 // first three is not 0.
@@ -38,6 +39,7 @@
 #include "levels/levels.hpp"
 #include "levels/manifest.hpp"
 #include "mortal_group.hpp"
+#include "parts/part_facts.hpp"
 #include "pool/pool_directory.hpp"
 #include "temporary_directory.hpp"
 #include "test_seed.hpp"
@@ -461,8 +463,24 @@ class Losses {
     complain("restored " + number(seen_.restored) + ", promised was " + number(least) +
              " after the loss of ranks " + number(lost_));
   }
+  // Of the file there are parts only where no rank was when the pool was last opened: since then it
+  // was closed, or killed while it was, and group_recovery.hpp, R3, has a user say what counts.
+  bool has_only_old_parts() const {
+    bool any = false;
+    for (const std::uint32_t node : job_.nodes) {
+      const fs::path pool = path_of(node) + "/pool";
+      if (!fs::exists(pool)) continue;
+      for (const auto& entry : fs::directory_iterator(pool)) {
+        if (!is_part_name(entry.path().filename())) continue;
+        if (std::ranges::find(before_, node) != before_.end()) return false;
+        any = true;
+      }
+    }
+    return any;
+  }
   void note_refusal(std::uint64_t least) {
-    if (lost_ != 0 && least == 0) {
+    const bool of_old_part = said("`perdure cache discard`") && has_only_old_parts();
+    if ((lost_ != 0 && least == 0) || of_old_part) {
       ++counts.refused_rightly;
       return;
     }
