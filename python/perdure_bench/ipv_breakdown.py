@@ -23,8 +23,7 @@ from pathlib import Path
 from perdure_bench.facts import Fact
 
 WAYS = ("clflush", "par-clflush", "bypass", "ipv", "ipv-alone")
-# persist_ns is what was waited for before first stores, too.
-_SUMS = ("persist_ns", "swap_ns", "copied_bytes", "flushed_bytes", "streamed_bytes")
+_SUMS = ("first_stores_ns", "swap_ns", "copied_bytes", "flushed_bytes", "streamed_bytes")
 
 
 def values_of(report: Path) -> dict:
@@ -74,7 +73,8 @@ def overlap_fact(program: str, beside: list[dict], alone: list[dict], more: dict
     if not all(waits):
         return None
     left = [
-        per_iteration(ran, "persist_s") + 1e-9 * per_iteration(ran, "persist_ns") for ran in beside
+        per_iteration(ran, "persist_s") + 1e-9 * per_iteration(ran, "first_stores_ns")
+        for ran in beside
     ]
     hidden = [100 * (1 - still / wait) for still, wait in zip(left, waits, strict=True)]
     return Fact.of("ipv", program, "overlapped_percent", hidden, "%", more=more)

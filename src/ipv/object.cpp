@@ -391,7 +391,10 @@ void InPlaceObject::lock_for_stores() {
     lock_.unlock();
     wait_while(hold);
   }
-  if (waited_ns != 0) counts_.waited_ns.add(waited_ns);
+  if (waited_ns != 0) {
+    counts_.waited_ns.add(waited_ns);
+    counts_.first_stores_ns.add(waited_ns);
+  }
   if (phase_ != Phase::lost) return;
   if (views_ != nullptr && !views_->leave()) end_without_view();  // P7
   phase_ = Phase::off;

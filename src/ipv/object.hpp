@@ -128,6 +128,8 @@ class InPlaceObject final : public TwinWriter {
 
   perdure_ipv_object_status status() const;
   std::uint64_t boxes() const { return counts_.boxes.get(); }  // announced, and taken as such
+  // Waited for before first stores, of what the status has as persist_ns.
+  std::uint64_t first_stores_ns() const { return counts_.first_stores_ns.get(); }
   Tier tier() const { return tier_; }
   Tier asked() const { return asked_; }
   // Why it can be in COPY only; "" if it can be in STREAM.
@@ -261,7 +263,7 @@ class InPlaceObject final : public TwinWriter {
   };
   struct Counters {
     Counter versions, rows, boxes, fresh_row_bytes, copied_bytes, flushed_bytes, streamed_bytes;
-    Counter swaps, swap_ns, guard_faults, waited_ns;
+    Counter swaps, swap_ns, guard_faults, waited_ns, first_stores_ns;
   };
   Counters counts_;
 };

@@ -47,6 +47,7 @@ Json object_report(const InPlaceObject& object) {
             {"swap_ns", status.swap_ns},
             {"guard_faults", status.guard_faults},
             {"persist_ns", status.persist_ns},
+            {"first_stores_ns", object.first_stores_ns()},
             {"pool_bytes", status.pool_bytes},
             {"dram_bytes", status.dram_bytes}};
   if (!object.why_copy().empty()) json["why_copy"] = object.why_copy();

@@ -202,6 +202,29 @@ TEST_F(IpvInterface, every_option_of_c_can_be_asked_for) {
   EXPECT_NE(perdure_test::read_file(report).find("\"u\""), std::string::npos);
 }
 
+// Right after a persistence point a thread still copies the object.
+TEST_F(IpvInterface, the_report_tells_what_first_stores_waited_for) {
+  const std::string report = directory_ / "report.json";
+  Pool pool(path_);
+  Doubles u(std::size_t{4} << 20U);
+  ipv::Objects objects(pool, {.helper = true, .report = report});
+  objects.add("u", u, PERDURE_IPV_COPY);
+  objects.restart();
+  for (int i = 0; i < 20; ++i) {
+    u[0] += 1;
+    objects.persist();
+  }
+  objects.close();
+  const std::string text = perdure_test::read_file(report);
+  const auto number = [&text](const std::string& name) {
+    const std::string key = "\"" + name + "\": ";
+    const auto at = text.find(key);
+    return at == std::string::npos ? 0ULL : std::stoull(text.substr(at + key.size()));
+  };
+  EXPECT_GT(number("first_stores_ns"), 0U) << text;
+  EXPECT_GE(number("persist_ns"), number("first_stores_ns")) << text;
+}
+
 TEST_F(IpvInterface, flushes_by_hand_need_no_objects) {
   std::vector<double> u(1000, 1.0);
   ipv::flush_init(2);

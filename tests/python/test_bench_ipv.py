@@ -96,7 +96,7 @@ def run_of(way, iterations: int, seconds_each: float) -> dict:
         run["copy_s"] = iterations * 0.003
     if "ipv" in way.options:
         run |= {"tiers": {"u": "copy"}, "swap_ns": iterations * 1e6, "swaps": 2 * iterations,
-                "persist_ns": iterations * 2e6}
+                "first_stores_ns": iterations * 2e6}
         run |= {"guard_faults": 0, "copied_bytes": 0, "streamed_bytes": 0}
         run["flushed_bytes"] = 64 * iterations
     return run
