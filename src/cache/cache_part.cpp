@@ -22,6 +22,7 @@ Status CachePart::format(Device& device, const PartIdentity& identity, const Par
   state.stamps[0] = {identity.file_stamp.size_bytes, identity.file_stamp.modified_ns,
                      identity.file_stamp.changed_ns};
   state.durable = identity.pool_job[0] != 0 ? 1 : 0;
+  state.in_use = identity.pool_job[0] != 0 ? part_fresh : 0;
   device.store(header.state_offset, &state, sizeof state);
   header.magic = 0;
   device.store(0, &header, sizeof header);

@@ -74,7 +74,7 @@ Status PartVersions::set_prepared(std::uint64_t version) {
 
 Status PartVersions::set_in_use(bool in_use) {
   const std::uint64_t at = bytes_.offset_of(&bytes_.state().in_use);
-  bytes_.device().store_word(at, in_use ? 1 : 0);
+  bytes_.device().store_word(at, in_use ? part_in_use : 0);
   bytes_.device().flush(at, sizeof(std::uint64_t));
   return bytes_.device().fence();
 }

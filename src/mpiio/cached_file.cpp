@@ -62,6 +62,7 @@ std::optional<PoolVersion> version_of(const Pool* pool) {
   of.version = pool->status().version;
   of.incarnation = pool->head_incarnation();
   of.next_incarnation = pool->incarnation();
+  if (pool->is_at_image()) of.image_incarnation = pool->image_incarnation();
   return of;
 }
 
@@ -417,11 +418,10 @@ Status CachedFile::join_pool(MpiGroup& group, Pool* pool, std::uint64_t file_byt
   base_version_ = pool->status().version;
   base_bytes_ = file_bytes;
   kept_ = kept;
-  Status joined;
-  if (kept && local_rank_ == 0) joined = part().set_in_use(true);
-  PERDURE_TRY(agree(group, joined));
-  joined = pool->add_companion(*this, kept);
+  Status joined = pool->add_companion(*this, kept);
   if (joined.ok()) pool_ = pool;
+  PERDURE_TRY(agree(group, joined));
+  if (local_rank_ == 0 && (kept || part().fact().fresh)) joined = part().set_in_use(kept);
   return agree(group, joined);
 }
 

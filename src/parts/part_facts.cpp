@@ -21,7 +21,8 @@ PartFact fact_of(const PartHeaderFormat& header, const PartStateFormat& state) {
   fact.next_incarnation = header.next_incarnation;
   fact.noted = std::max(state.sized_versions[0], state.sized_versions[1]);
   fact.prepared = state.prepared;
-  fact.in_use = state.in_use != 0;
+  fact.in_use = state.in_use == part_in_use;
+  fact.fresh = state.in_use == part_fresh;
   return fact;
 }
 
@@ -33,6 +34,11 @@ bool holds_version(const PartFact& part, const PoolVersion& version) {
   const bool same_number =
       version.version == newest || (version.version > newest && part.prepared == version.version);
   if (!same_number || version.incarnation == 0 || part.next_incarnation == 0) return same_number;
+  if (part.fresh && version.version == part.pool_version &&
+      version.image_incarnation > part.pool_incarnation &&
+      version.image_incarnation < part.next_incarnation) {
+    return true;  // F1
+  }
   return version.incarnation ==
          (version.version == part.pool_version ? part.pool_incarnation : part.next_incarnation);
 }

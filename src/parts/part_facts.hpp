@@ -12,6 +12,8 @@
 //       to it until the cached file has all. They are made before the first of them is, and
 //       removed after the last of them is no longer. So where one is in use, all are there, or
 //       were lost.
+//       Until then they are fresh: the file has all. So it has at an image of the version that was
+//       taken while they were, in the life that made them and before its first commit.
 //   F2  A part in use that belongs to the version's line (is_of_line) and is not there with what
 //       the version had makes the version incomplete. One of an older life was left on a node that
 //       the job had not got meanwhile, and is of no interest.
@@ -33,7 +35,8 @@ struct PoolVersion {
   std::uint64_t job[2] = {0, 0};
   std::uint64_t version = 0;
   std::uint64_t incarnation = 0;
-  std::uint64_t next_incarnation = 0;  // of what will be committed
+  std::uint64_t next_incarnation = 0;   // of what will be committed
+  std::uint64_t image_incarnation = 0;  // of the image that it was made of, and is at; 0: of none
 };
 
 struct PartFact {
@@ -47,6 +50,7 @@ struct PartFact {
   std::uint64_t noted = 0;     // version + 1 after which its grains are kept; 0: none
   std::uint64_t prepared = 0;  // version
   bool in_use = false;
+  bool fresh = false;  // not used yet
 };
 PartFact fact_of(const PartHeaderFormat& header, const PartStateFormat& state);
 

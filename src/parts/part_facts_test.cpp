@@ -44,6 +44,27 @@ TEST(PartFacts, the_same_number_of_another_history_is_another_version) {
   EXPECT_FALSE(holds_version(part, at(40, 7)));
 }
 
+// The pool was made of an image and has an incarnation of its own.
+TEST(PartFacts, a_fresh_part_holds_an_image_that_was_taken_in_its_life) {
+  PartFact part = part_of(0);
+  part.noted = 41;
+  part.prepared = 0;
+  part.in_use = false;
+  part.fresh = true;
+  const auto holds = [&part](std::uint64_t number, std::uint64_t image) {
+    PoolVersion version = at(number, 9);
+    version.image_incarnation = image;
+    return holds_version(part, version);
+  };
+  EXPECT_TRUE(holds(40, 5));
+  EXPECT_FALSE(holds(40, 0)) << "of no image";
+  EXPECT_FALSE(holds(40, 3)) << "of the life before";
+  EXPECT_FALSE(holds(40, 7)) << "of what was committed since";
+  EXPECT_FALSE(holds(41, 5));
+  part.fresh = false;
+  EXPECT_FALSE(holds(40, 5)) << "the file may lack what another part had";
+}
+
 TEST(PartFacts, one_node_without_its_part_makes_the_version_incomplete) {
   EXPECT_EQ(missing_parts({part_of(0), part_of(1)}, at(45, 7)), "");
   const std::string missing = missing_parts({part_of(1)}, at(45, 7));

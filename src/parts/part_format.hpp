@@ -21,6 +21,8 @@ static_assert(std::endian::native == std::endian::little, "parts are little-endi
 constexpr std::uint64_t part_magic = 0x0054524150445250U;  // "PRDPART\0"
 constexpr std::uint32_t part_format_version = 7;
 constexpr std::size_t part_path_bytes = 4096;
+constexpr std::uint64_t part_in_use = 1;
+constexpr std::uint64_t part_fresh = 2;
 constexpr std::uint64_t journal_entries_max = 65536;
 
 struct PartHeaderFormat {
@@ -111,8 +113,9 @@ struct PartStateFormat {
   std::uint64_t sizes[2];
   std::uint64_t prepared;        // the version for which all was made durable last
   std::uint64_t touched_blocks;  // beyond these no block was ever asked for; and the bits below
-  // Of a file that is committed with a pool. 1: the file is in use, and can't go back to the pool's
-  // version without this part. 0: not yet, or the cached file has all.
+  // Of a file that is committed with a pool: part_in_use, the file can't go back to the pool's
+  // version without this part; part_fresh, nobody has written yet; 0, the cached file has all, or
+  // levels do not keep the file.
   std::uint64_t in_use;
   // Of changes to the cached file (change_record.hpp).
   std::uint64_t changing[changing_words];  // whose changes may lack a record

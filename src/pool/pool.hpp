@@ -172,13 +172,13 @@ class Pool {
   std::uint64_t incarnation() const { return next_.incarnation; }
   // Of the version that the pool is at.
   std::uint64_t head_incarnation() const { return head_incarnation_; }
-  // The pool was made of an image that has shares of companions, and is at the version that it had,
-  // until the next commit: what companions were at it is in the image.
-  bool of_image() const {
-    const RegionIdentity& made = region_.identity;
-    return made.image_shares != 0 && made.image_version == status_.version &&
+  // The pool was made of an image, and is at the version that it had, until the next commit.
+  bool is_at_image() const {
+    return region_.identity.image_version == status_.version &&
            next_.version == status_.version + 1;
   }
+  // And the image has shares of companions: what they were at the version is in it.
+  bool of_image() const { return region_.identity.image_shares != 0 && is_at_image(); }
   std::uint64_t image_incarnation() const { return region_.identity.image_incarnation; }
   // VersionTaker::held(), if it was made of an image.
   Result<std::optional<HeldShare>> held_share(const std::string& name);

@@ -114,6 +114,7 @@ class FilesOfJobs : public testing::Test {
     const pid_t child = ::fork();
     if (child == 0) {
       if (std::freopen((root_ + "/said").c_str(), "w", stderr) == nullptr) ::_exit(1);
+      (void)std::setvbuf(stderr, nullptr, _IOLBF, 0);  // what is said before a kill is there
       std::vector<std::uint32_t> numbers = start.nodes;
       ThreadJob threads(numbers);
       std::atomic<int> code{0};
@@ -263,6 +264,29 @@ TEST_F(FilesOfJobs, a_file_that_is_opened_after_its_version_was_protected_is_pro
   ASSERT_EQ(run({.nodes = {0, 2}, .close_file = true}), 0) << said();
   EXPECT_EQ(found_->version, 2U);
   EXPECT_EQ(bytes_of_file(file()), GroupFileContents{2}.at(2));
+}
+
+// Killed at every call on the way there, after which a node is lost. Until the version has the
+// file, that has all by itself, and the parts of other nodes are no obstacle.
+TEST_F(FilesOfJobs, a_file_that_is_about_to_be_protected_is_lost_at_no_step) {
+  levels_ = "redundancy=partner;every=60;patience=20s";
+  ASSERT_EQ(run({.commits = 2, .close_file = true}), 0) << said();
+  keep_as("closed");
+  const std::string protected_again = "version 2 can be lost on 1 node";
+  std::uint64_t lost = 0;
+  for (std::uint64_t kill_at = first_kill();; kill_at += stride()) {
+    begin_from("closed");
+    if (run({.commits = 2, .kill_at = kill_at}) != killed_code) break;
+    if (said().find(protected_again) == std::string::npos) continue;
+    ++lost;
+    lose(1);
+    ASSERT_EQ(run({.nodes = {0, 2}, .close_file = true}), 0) << "killed at call " << kill_at << "\n"
+                                                             << said();
+    ASSERT_EQ(found_->version, 2U);
+    ASSERT_EQ(bytes_of_file(file()), GroupFileContents{2}.at(2)) << "killed at " << kill_at;
+  }
+  EXPECT_GT(lost, 0U);
+  forget("closed");
 }
 
 // The redundancy of a version without the file would be no help.

@@ -182,6 +182,7 @@ class GroupFile final : public Companion {
     version.version = pool.status().version;
     version.incarnation = pool.head_incarnation();
     version.next_incarnation = pool.incarnation();
+    if (pool.is_at_image()) version.image_incarnation = pool.image_incarnation();
     return version;
   }
 
@@ -234,10 +235,10 @@ class GroupFile final : public Companion {
       const std::lock_guard<std::mutex> lock(first().mutex);
       first().part = part_.part.get();
     }
-    PERDURE_TRY(agree(group_, part().set_in_use(true)));
     const Status added = pool.add_companion(*this, kept);
     if (added.ok()) pool_ = &pool;
-    return agree(group_, added);
+    PERDURE_TRY(agree(group_, added));
+    return agree(group_, part().set_in_use(true));
   }
 
   Group& group_;
