@@ -193,12 +193,13 @@ Status PartVersions::roll_back_block(std::uint64_t block, std::uint64_t version)
 Status PartVersions::check_goes_back(const PoolVersion& version) const {
   const PartFact part = fact_of(bytes_.header(), bytes_.state());
   if (holds_version(part, version)) return Status::success();
-  return Status(Code::wrong_state, bytes_.header().path, " was committed with version ",
-                part.noted - 1, " of the pool ", bytes_.header().pool, ", which is at version ",
-                version.version,
-                " now: it was committed without the file, or taken back. Open the file before the "
-                "first commit after a restart. `perdure cache recover --as-it-is` keeps what the "
-                "part holds, `perdure cache discard` what the file does");
+  return Status(
+      Code::wrong_state, bytes_.header().path, " was committed with version ", part.noted - 1,
+      " of the pool ", bytes_.header().pool, ", which is at version ", version.version,
+      " now: it was committed without the file, or taken back, or an older start of the job "
+      "left this part here. Open the file before the first commit after a restart. "
+      "`perdure cache recover --as-it-is` keeps what the part holds, `perdure cache "
+      "discard` what the file does");
 }
 
 // May be cut short and begun anew: the undo log stays as it is. The bytes are there before the kept
