@@ -12,8 +12,8 @@
 //       to it until the cached file has all. They are made before the first of them is, and
 //       removed after the last of them is no longer. So where one is in use, all are there, or
 //       were lost.
-//       Until then they are fresh: the file has all. So it has at an image of the version that was
-//       taken while they were, in the life that made them and before its first commit.
+//       Until then they are fresh, and the file has all by itself, also for an image of the
+//       version that the life which made them took before its first commit.
 //   F2  A part in use that belongs to the version's line (is_of_line) and is not there with what
 //       the version had makes the version incomplete. One of an older life was left on a node that
 //       the job had not got meanwhile, and is of no interest.

@@ -42,7 +42,7 @@ namespace perdure {
 struct PoolOptions {
   bool allow_older = false;           // accept an older version where the newest is damaged
   std::uint64_t incarnation_min = 0;  // of the versions that will be committed
-  // How many right below it the pool leaves to its taker, after every restart and restore.
+  // How many, right below that of the next version, are the taker's after a restart or restore.
   std::uint64_t incarnations_of_taker = 0;
   unsigned copy_threads = 1;  // that copy and flush
   // Held while arrays are copied and made durable, and while they are loaded; null: none is needed.
@@ -177,7 +177,7 @@ class Pool {
     return region_.identity.image_version == status_.version &&
            next_.version == status_.version + 1;
   }
-  // And the image has shares of companions: what they were at the version is in it.
+  // The same, and the image has shares of companions, as they were at that version.
   bool of_image() const { return region_.identity.image_shares != 0 && is_at_image(); }
   std::uint64_t image_incarnation() const { return region_.identity.image_incarnation; }
   // VersionTaker::held(), if it was made of an image.
