@@ -7,7 +7,8 @@
 # is out of date.
 #
 #   tools/bootstrap.sh             all three steps, for all that `make test` needs
-#   tools/bootstrap.sh --demo      what `make demo` needs: fewer packages, a fifth of the build
+#   tools/bootstrap.sh --demo      what `make demo` needs, and the libraries to link programs with:
+#                                  fewer packages, a fifth of the build
 #   tools/bootstrap.sh --no-build  packages and .venv only
 #   tools/bootstrap.sh --install   packages and .venv to build what is installed (docs/install.md)
 #   tools/bootstrap.sh --dax       all three, and the packages that only `make test-dax` needs
@@ -17,15 +18,18 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+mpich=(mpich libmpich-dev)
 demo_packages=(
   build-essential gcc cmake ninja-build pkg-config git
   python3-venv python3-dev
   libisal-dev libxxhash-dev libsodium-dev libzstd-dev nlohmann-json3-dev libcli11-dev libgtest-dev
-  mpich libmpich-dev
 )
 install_packages=(
-  openmpi-bin libopenmpi-dev
   clang-19 llvm-19-dev          # the compiler passes, and perdure-clang
+)
+# An installation does without them: it serves the MPIs that are there, and has no man pages.
+optional_packages=(
+  openmpi-bin libopenmpi-dev
   lowdown                       # man pages, of the command's help
 )
 test_packages=(
@@ -46,10 +50,17 @@ cluster_packages=(slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge ip
 preset=dev
 venv=.venv
 wanted=all
-all_packages=("${demo_packages[@]}" "${install_packages[@]}" "${test_packages[@]}")
+all_packages=("${mpich[@]}" "${demo_packages[@]}" "${install_packages[@]}"
+              "${optional_packages[@]}" "${test_packages[@]}")
+wished=()  # installed by root, and not demanded
+arguments=$*
 case ${1:-} in
-  --demo) wanted=demo packages=("${demo_packages[@]}") ;;
-  --install) wanted=install packages=("${demo_packages[@]}" "${install_packages[@]}") ;;
+  --demo) wanted=demo packages=("${mpich[@]}" "${demo_packages[@]}") ;;
+  --install)
+    wanted=install packages=("${demo_packages[@]}" "${install_packages[@]}")
+    wished=("${optional_packages[@]}")
+    if command -v mpicc >/dev/null; then wished+=("${mpich[@]}")
+    else packages+=("${mpich[@]}"); fi ;;
   --no-build | '') packages=("${all_packages[@]}") ;;
   --dax) packages=("${all_packages[@]}" "${dax_packages[@]}") ;;
   --cluster) packages=("${all_packages[@]}" "${cluster_packages[@]}") ;;
@@ -59,11 +70,35 @@ esac
 say() { printf 'bootstrap: %3d s: %s\n' "$SECONDS" "$*"; }
 fail() { printf 'bootstrap: %s\n' "$*" >&2; exit 1; }
 
-missing_packages() {
+missing_of() {
   local name
-  for name in "${packages[@]}"; do
+  for name in "$@"; do
     [ "$(dpkg-query -W -f '${db:Status-Status}' "$name" 2>/dev/null)" = installed ] || echo "$name"
   done
+}
+
+# Where the names of Debian's alternatives lead, mpicc and mpiexec among them: a name a line.
+alternatives() { update-alternatives --get-selections | awk '{ print $1, $3 }'; }
+
+# The names lead where they led before: a second MPI is for tests and does not become the machine's.
+keep_alternatives() {
+  local name now before
+  while read -r name now; do
+    before=$(awk -v name="$name" '$1 == name { print $2 }' <<<"$1")
+    if [ -z "$before" ] || [ "$before" = "$now" ] || [ ! -e "$before" ]; then continue; fi
+    as_root update-alternatives --quiet --set "$name" "$before" </dev/null
+    say "packages: $name stays $before (undo: update-alternatives --auto $name)"
+  done < <(alternatives)
+}
+
+install() {
+  local before
+  if [ "$#" = 0 ]; then return; fi
+  say "packages: installing $*"
+  before=$(alternatives)
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
+    "$@" >/dev/null || fail "apt-get could not install: $*"
+  keep_alternatives "$before"
 }
 
 as_root() {
@@ -76,6 +111,13 @@ as_root() {
   fi
 }
 
+refuse_without_root() {
+  say "packages: these are missing, and only root can install them:"
+  printf '  %s\n' "$*"
+  say "have them installed (apt-get install $*); or, if you bring them yourself, for example as"
+  fail "modules, go on without them: PERDURE_SKIP_PACKAGES=1 tools/bootstrap.sh $arguments"
+}
+
 get_packages() {
   if [ "${PERDURE_SKIP_PACKAGES:-0}" = 1 ]; then
     say "packages: left alone (PERDURE_SKIP_PACKAGES=1)"
@@ -83,25 +125,29 @@ get_packages() {
   fi
   if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
     say "packages: this is not Debian. Wanted are the counterparts of these Debian 12 packages:"
-    printf '  %s\n' "${packages[*]}"
+    printf '  %s\n' "${packages[*]} ${wished[*]}"
     return
   fi
-  local missing
-  mapfile -t missing < <(missing_packages)
-  if [ "${#missing[@]}" = 0 ]; then
-    say "packages: all ${#packages[@]} are installed"
-    return
-  fi
+  local missing lacking
+  mapfile -t missing < <(missing_of "${packages[@]}")
+  mapfile -t lacking < <(missing_of "${wished[@]}")
   if [ "$(id -u)" != 0 ] && ! command -v sudo >/dev/null; then
-    say "packages: these are missing, and only root can install them:"
-    printf '  %s\n' "${missing[*]}"
-    say "have them installed (apt-get install …); or, if you bring them yourself, for example as"
-    fail "modules, go on without them: PERDURE_SKIP_PACKAGES=1 $0 $*"
+    if [ "${#missing[@]}" != 0 ]; then refuse_without_root "${missing[@]}"; fi
+    if [ "${#lacking[@]}" != 0 ]; then say "packages: does without ${lacking[*]}"; fi
+    return
   fi
-  say "packages: installing ${missing[*]}"
+  missing+=("${lacking[@]}")
+  if [ "${#missing[@]}" = 0 ]; then
+    say "packages: all $((${#packages[@]} + ${#wished[@]})) are installed"
+    return
+  fi
   as_root apt-get update -qq
-  as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
-    "${missing[@]}" >/dev/null || fail "apt-get could not install: ${missing[*]}"
+  # MPICH, the default, first: then it is MPICH's mpicc and mpiexec that stay.
+  mapfile -t lacking < <(comm -12 <(printf '%s\n' "${mpich[@]}" | sort) \
+                                  <(printf '%s\n' "${missing[@]}" | sort))
+  install "${lacking[@]}"
+  mapfile -t missing < <(missing_of "${missing[@]}")
+  install "${missing[@]}"
 }
 
 make_venv() {

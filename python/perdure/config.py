@@ -11,6 +11,8 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import shutil
+import subprocess
 import sysconfig
 from pathlib import Path
 from typing import Annotated
@@ -20,11 +22,13 @@ import typer
 import perdure
 from perdure.failures import Failed, Wrong
 from perdure.programs import library_folders
-from perdure.screen import console
+from perdure.screen import console, say
 
 # Where the linker and the loader look by themselves.
 _SEARCHED = {"/lib", "/lib64", "/usr/lib", "/usr/lib64"}
 _SEARCHED |= {f"{lib}/{sysconfig.get_config_var('MULTIARCH')}" for lib in ("/lib", "/usr/lib")}
+# What mpi.h of each binary interface defines; the standard one may be of any MPI.
+_MPI_MACROS = {"abi": "MPI_ABI_VERSION", "openmpi": "OPEN_MPI", "mpich": "MPICH_VERSION"}
 _FOLDERS = ("includedir", "libdir", "bindir", "fortrandir", "cmakedir")
 
 Cflags = Annotated[bool, typer.Option("--cflags", help="What C and C++ are compiled with.")]
@@ -121,6 +125,28 @@ def find_package(folder: Path, mpi: str | None, veloc: bool) -> Package:
     raise Wrong(f"this Perdure has no library for {wanted}: {known}")
 
 
+def _mpi_of(compiler: str) -> str | None:
+    """The binary interface of the MPI that a compiler wrapper is of; None: unknown."""
+    asked = (compiler, "-E", "-dM", "-x", "c", "-")
+    try:
+        ran = subprocess.run(asked, input="#include <mpi.h>\n", capture_output=True, text=True,
+                             check=False, timeout=20)  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    macros = {line.split()[1] for line in ran.stdout.splitlines() if line.startswith("#define ")}
+    return next((name for name, macro in _MPI_MACROS.items() if macro in macros), None)
+
+
+def _warn_of_other_mpi(mpi: str) -> None:
+    """What would be linked with two MPIs is said before: mpicc leads where the machine says."""
+    compiler = shutil.which("mpicc")
+    found = None if compiler is None or mpi not in _MPI_MACROS else _mpi_of(compiler)
+    if found is None or found == mpi:
+        return
+    say(f"perdure: {compiler} is of another MPI, {found}, and a program must have one only: use "
+        f"{mpi}'s compiler, as mpicc.{mpi} on Debian, or --mpi {found}", err=True)
+
+
 def config(
     cflags: Cflags = False,
     fortran: Fortran = False,
@@ -155,6 +181,8 @@ def config(
         "fortran": (fortran, package.fortran(modules)),
         "libs": (libs, package.libs()),
     }
+    if mpi is not None and (cflags or libs):
+        _warn_of_other_mpi(mpi)
     asked = dict(zip(_FOLDERS, (includedir, libdir, bindir, fortrandir, cmakedir), strict=True))
     folders = {name: (is_asked, str(package.folder(name))) for name, is_asked in asked.items()}
     folders["pkgconfigdir"] = (pkgconfigdir, str(packages))

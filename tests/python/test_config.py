@@ -47,6 +47,7 @@ def tree(tmp_path, monkeypatch) -> Path:
     for name in ("perdure", "perdure_mpi_mpich", "perdure_mpi_abi", "perdure_veloc"):
         (tree / f"pkgconfig/{name}.pc").write_text(PC.replace("NAME", name))
     monkeypatch.setenv("PERDURE_BUILD", str(tree))
+    monkeypatch.setenv("PATH", str(tmp_path))  # whichever mpicc the machine has
     return tree
 
 
@@ -115,6 +116,24 @@ def test_folders_that_compilers_look_in_are_no_flags(tree, monkeypatch):
 ])  # fmt: skip
 def test_what_there_is_not_is_named(tree, words, sentence):
     assert sentence in refused("--libs", *words)
+
+
+def put_mpicc(folder: Path, macro: str) -> None:
+    """A compiler wrapper whose mpi.h defines that macro."""
+    wrapper = folder / "mpicc"
+    wrapper.write_text(f"#!/bin/sh\necho '#define __x86_64__ 1'\necho '#define {macro} 1'\n")
+    wrapper.chmod(0o755)
+
+
+def test_an_mpicc_of_another_mpi_is_named_before_anything_is_linked(tree, tmp_path):
+    put_mpicc(tmp_path, "OPEN_MPI")
+    ran = in_this_process("config", "--libs", "--mpi", "mpich")
+    assert ran.code == 0 and ran.out.decode().strip().endswith("-lperdure_mpi_mpich")
+    assert f"{tmp_path}/mpicc is of another MPI, openmpi" in ran.err
+    assert "as mpicc.mpich on Debian, or --mpi openmpi" in ran.err
+    put_mpicc(tmp_path, "MPICH_VERSION")
+    assert said("--libs", "--mpi", "mpich")
+    assert said("--libs")  # of no MPI
 
 
 def test_a_perdure_without_mpi_says_so(tree):
