@@ -51,10 +51,13 @@ extern "C" {
 
 /* How the contents of an object come into its next version. */
 enum perdure_ipv_tier {
-  PERDURE_IPV_AUTO = 0,  /* tries those that are possible and takes the faster */
+  PERDURE_IPV_AUTO = 0,  /* COPY, which is right for every program */
   PERDURE_IPV_COPY = 1,  /* stays in DRAM; copied past the cache at the persistence point */
   PERDURE_IPV_STREAM = 2 /* lives in the pool, where copies swap roles; rows are written past the
-                            cache, and what no row overwrites is copied when it is stored to */
+                            cache, and what no row overwrites is copied when it is stored to. Only
+                            for objects that nobody else reads by their address within a nest: no
+                            pending send or put, no other thread but OpenMP's, no signal handler
+                            (docs/ipv.md, What the tier stream is for) */
 };
 
 /* Marks a module for perdure-clang --ipv that names none of these functions:

@@ -206,15 +206,12 @@ void InPlaceObject::start_tier(Tier tier) {
     why_copy_ = "it was pinned before the restart";
     return start_copy();
   }
-  Status pool = tier == PERDURE_IPV_COPY ? Status() : ensure_pool_places();
-  Status memory = tier == PERDURE_IPV_STREAM ? Status() : ensure_memory_place();
-  if (pool.ok() && memory.ok()) {
-    tier_is_open_ = tier == PERDURE_IPV_AUTO;
-    tier_ = usual_tier_ = tier_is_open_ ? PERDURE_IPV_COPY : tier;
-    return;
+  const Status possible = tier == PERDURE_IPV_STREAM ? ensure_pool_places() : ensure_memory_place();
+  if (!possible.ok()) {
+    why_copy_ = possible.message();
+    return start_copy();
   }
-  why_copy_ = pool.ok() ? memory.message() : pool.message();
-  start_copy();
+  tier_ = usual_tier_ = tier == PERDURE_IPV_STREAM ? tier : PERDURE_IPV_COPY;
 }
 
 // What is always possible.
@@ -235,7 +232,6 @@ Status InPlaceObject::start() {
   if (views_ == nullptr || show_first()) return Status::success();
   why_copy_ = "the kernel maps nothing in the place of its memory";
   tier_ = usual_tier_ = PERDURE_IPV_COPY;
-  tier_is_open_ = false;
   views_.reset();
   if (memory_ != nullptr) unmap_shared_view(memory_, whole_pages_of(bytes_));
   memory_ = nullptr;

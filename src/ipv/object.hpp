@@ -113,9 +113,9 @@ class InPlaceObject final : public TwinWriter {
   Status flush_early();
 
   // No version is under way. If something was stored, the contents as they are now are this
-  // object's in the next one, and the next iteration begins; in `tier`, if that is open.
-  // `beside`: save() is called by another thread, so what can't wait is copied now.
-  Status hand_over(Tier tier, bool beside);
+  // object's in the next one, and the next iteration begins. `way`: whether save() is called by
+  // another thread, so that what can't wait is copied now.
+  Status hand_over(Way way);
   bool changed() const override { return in_version_; }
   Result<std::uint64_t> save() override;
   // The version has been finished.
@@ -134,8 +134,6 @@ class InPlaceObject final : public TwinWriter {
   Tier asked() const { return asked_; }
   // Why it can be in COPY only; "" if it can be in STREAM.
   const std::string& why_copy() const { return why_copy_; }
-  // hand_over() says its tier.
-  bool tier_is_open() const { return tier_is_open_; }
 
  private:
   enum class Phase : std::uint8_t {
@@ -226,12 +224,11 @@ class InPlaceObject final : public TwinWriter {
   std::optional<unsigned> memory_place_;
   FileHandle memory_file_;
   std::byte* memory_ = nullptr;  // the object's memory besides the pool, mapped for good
-  bool tier_is_open_ = false;
-  std::uintptr_t thread_ = 0;  // that makes the calls
+  std::uintptr_t thread_ = 0;    // that makes the calls
 
   mutable FaultLock lock_;  // what is below
   Tier tier_;
-  Tier usual_tier_ = PERDURE_IPV_COPY;  // without pins and choices
+  Tier usual_tier_ = PERDURE_IPV_COPY;  // without pins
   std::atomic<Phase> phase_{Phase::off};
   Iteration iteration_;
   std::uint32_t contents_ = 0;    // copy that holds what was handed over last, or restored

@@ -25,12 +25,12 @@ constexpr std::size_t flushed_together = 64;
 }  // namespace
 
 // The flushing thread has nothing to do with it any more, and no version is under way.
-Status InPlaceObject::hand_over(Tier tier, bool beside) {
+Status InPlaceObject::hand_over(Way way) {
+  const bool beside = way == Way::beside;
   const std::uint64_t start_ns = monotonic_ns();
   const std::lock_guard<FaultLock> lock(lock_);
   if (phase_ == Phase::off || phase_ == Phase::lost) return Status::success();
   seal_for_version(beside);
-  if (tier_is_open_) usual_tier_ = tier;
   Status status;
   if (pins_ == 0 && views_ != nullptr) status = switch_tier(usual_tier_);
   if (phase_ == Phase::sealed) take(beside, status);
@@ -93,7 +93,6 @@ void InPlaceObject::use_tier(Tier tier) {
   const std::lock_guard<FaultLock> lock(lock_);
   if (!why_copy_.empty() || tier == PERDURE_IPV_AUTO) return;
   if (tier == PERDURE_IPV_STREAM && !may_be_placed().ok()) return;
-  tier_is_open_ = false;
   usual_tier_ = tier;
 }
 

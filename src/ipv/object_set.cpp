@@ -101,7 +101,7 @@ Status ObjectSet::add(const std::string& name, void* address, std::size_t bytes,
                                       options_.tier.value_or(static_cast<Tier>(tier)), whole_pages);
   ArrayOptions given;
   given.writer = object.get();
-  given.spare_copy = options_.lag != 0 && object->asked() != PERDURE_IPV_COPY;
+  given.spare_copy = options_.lag != 0 && object->asked() == PERDURE_IPV_STREAM;
   PERDURE_TRY_ASSIGN(auto array, pool_.open_array(name, shape_of(bytes), given));
   object->attach(array);
   objects_.push_back(std::move(object));
@@ -129,19 +129,11 @@ Status ObjectSet::start_objects() {
   return Status::success();
 }
 
-// The thread is tried only where it was not asked for. The likeliest first, as a way that is far
-// from the fastest gets a short turn.
+// The thread is tried only where it was not asked for.
 std::vector<Way> ObjectSet::ways() const {
-  const bool open =
-      std::ranges::any_of(objects_, [](const auto& object) { return object->tier_is_open(); });
-  const bool may = thread_saves_ && surroundings_.lags;
-  std::vector<Way> all;
-  for (const bool beside : {false, true}) {
-    if (beside ? !may : may && options_.helper.has_value()) continue;
-    all.push_back({PERDURE_IPV_COPY, beside});
-    if (open) all.push_back({PERDURE_IPV_STREAM, beside});
-  }
-  return all;
+  if (!thread_saves_ || !surroundings_.lags) return {Way::alone};
+  if (options_.helper.has_value()) return {Way::beside};
+  return {Way::alone, Way::beside};
 }
 
 Result<std::uint64_t> ObjectSet::restart() {
@@ -223,10 +215,10 @@ Status ObjectSet::wait() {
   return commit_failure_.ok() ? flushed : commit_failure_;
 }
 
-Status ObjectSet::hand_over(const Way& way) {
+Status ObjectSet::hand_over(Way way) {
   Status status;
   for (const auto& object : objects_) {
-    const Status handed = object->hand_over(way.tier, way.beside);
+    const Status handed = object->hand_over(way);
     if (status.ok()) status = handed;
   }
   return status;
@@ -277,7 +269,7 @@ void ObjectSet::begin_version() {
   if (ready.ok()) ready = handed;
   (void)pool_.commit_capture(ready);
   under_way_ = true;
-  if (way.beside) {
+  if (way == Way::beside) {
     ++saved_beside_;
     surroundings_.committing = 0;
     surroundings_.set_hold(Hold::memory);

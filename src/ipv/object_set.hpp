@@ -89,7 +89,7 @@ class ObjectSet {
   Status decide_lag();
   Status start_objects();
   std::vector<Way> ways() const;
-  Status hand_over(const Way& way);
+  Status hand_over(Way way);
   Result<std::uint64_t> persist_now();
   CommitOutcome outcome_of(const Result<std::uint64_t>& committed) const;
   void begin_version();

@@ -10,8 +10,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string name_of(const Way& way) {
-  return std::string(tier_name(way.tier)) + (way.beside ? " beside" : "");
+const char* name_of(Way way) {
+  return way == Way::beside ? "beside" : "alone";
 }
 
 Json spent_report(const WayChoice::Spent& spent) {

@@ -85,12 +85,9 @@ bool WayChoice::is_hopeless(std::size_t way) const {
   return is_far_behind(sorted.front()) || (sorted.size() > 2 && !is_near(sorted.front()));
 }
 
-// Whether the way, as far as its first turn shows, would be the fastest if the program did not
-// wait. A thread may bring that about, and no way takes less than COPY would then.
-bool WayChoice::could_gain(std::size_t way) const {
-  if (median_ns(way) == unknown) return false;
-  const std::uint64_t waited_ns = median_of(counted_[way].waited_ns);
-  return median_ns(way) - waited_ns <= median_ns(best_) - median_ns(best_) / gained_part;
+// Whether the program alone waits long enough for a thread to be worth a trial.
+bool WayChoice::could_gain() const {
+  return median_of(counted_.front().waited_ns) >= median_ns(0) / gained_part;
 }
 
 // Up to a tenth longer than the fastest way's.
@@ -98,21 +95,10 @@ bool WayChoice::is_near(std::uint64_t iteration_ns) const {
   return iteration_ns <= median_ns(best_) / 10 * 11;
 }
 
-// In the first round all that may gain; in the second those near the fastest, if there are others.
+// In the first round the thread, if it may gain; in the second both, if they are near each other.
 bool WayChoice::has_turn(std::size_t turn) const {
-  const std::size_t way = turn % possible_.size();
-  if (turn >= possible_.size()) {
-    std::size_t near = 0;
-    for (std::size_t other = 0; other < possible_.size(); ++other) {
-      near += is_near(median_ns(other)) ? 1U : 0U;
-    }
-    return near > 1 && is_near(median_ns(way));
-  }
-  if (possible_.front() == Way{PERDURE_IPV_COPY, false} && !could_gain(0)) return false;
-  for (std::size_t other = 0; other < way; ++other) {
-    if (possible_[other].tier == possible_[way].tier && !could_gain(other)) return false;
-  }
-  return true;
+  if (turn < possible_.size()) return could_gain();
+  return is_near(median_ns(0)) && is_near(median_ns(1));
 }
 
 void WayChoice::end_turn() {

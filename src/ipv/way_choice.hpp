@@ -1,18 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Way choice: in which tier the objects that leave it open are in the next iteration, and whether a
-// thread saves their version beside the program. Each possible way has a turn of some iterations,
-// and those that took little longer than the fastest have another one; then the way whose median
-// iteration is the shortest is kept. All are tried again after some time, each time later, as one
-// disturbed iteration may have decided where a turn has few. An iteration is compared as a whole,
-// from persistence point to persistence point: a tier also costs where the program finds its values
-// in memory instead of a cache, and a thread where it shares the memory, or a processor, with the
-// program. The first iteration of a turn does not count: it pays for the version that the way
-// before began, and for the switch. A turn has more iterations where they are short, as those
-// differ more from each other, but ends early where none is near the fastest way's. What a thread
-// can hide is the wait at the persistence point; the rest of what a tier costs is in the loop. So a
-// tier that would not be the fastest without its wait is not tried with the thread, and nothing is
-// where the fastest so far takes as long as COPY without its wait. Pure.
+// Way choice: whether a thread saves the next version beside the program. Each possible way has a
+// turn of some iterations, and if both took nearly as long each has another one; then the way whose
+// median iteration is the shorter is kept. Both are tried again after some time, each time later,
+// as one disturbed iteration may have decided where a turn has few. An iteration is compared as a
+// whole, from persistence point to persistence point: a thread costs where it shares the memory, or
+// a processor, with the program. The first iteration of a turn does not count: it pays for the
+// version that the way before began. A turn has more iterations where they are short, as those
+// differ more from each other, but ends early where none is near the fastest way's. A thread can
+// hide the wait at the persistence point and nothing else. So it is not tried where that wait is
+// short. Pure.
 #pragma once
 
 #include <cstdint>
@@ -25,11 +22,8 @@ namespace perdure {
 using Tier = perdure_ipv_tier;
 const char* tier_name(Tier tier);
 
-struct Way {
-  Tier tier = PERDURE_IPV_COPY;
-  bool beside = false;
-  bool operator==(const Way&) const = default;
-};
+// Who saves a version: the program's own thread, or one beside it.
+enum class Way : std::uint8_t { alone, beside };
 
 class WayChoice {
  public:
@@ -39,11 +33,11 @@ class WayChoice {
   // Iterations until all are tried again: first so many for each that was a trial, then four times
   // as many each time, up to a limit.
   static constexpr std::uint64_t kept_per_trial = 32, kept_growth = 4, most_kept = 2000;
-  // A way is tried if it could take so much less than the fastest so far: 1 / this.
+  // A thread is tried if it could take so much less than the program alone: 1 / this.
   static constexpr std::uint64_t gained_part = 32;
   static constexpr std::uint64_t unknown = ~std::uint64_t{0};
 
-  // COPY before STREAM, ways without a thread before those with one.
+  // One or both, `alone` first.
   explicit WayChoice(std::vector<Way> possible);
 
   // For the next iteration; called once for each.
@@ -73,7 +67,7 @@ class WayChoice {
     return iteration_ns > median_ns(best_) / 4 * 5;
   }
   bool is_hopeless(std::size_t way) const;
-  bool could_gain(std::size_t way) const;
+  bool could_gain() const;
   bool is_near(std::uint64_t iteration_ns) const;
   bool has_turn(std::size_t turn) const;
 
@@ -88,7 +82,7 @@ class WayChoice {
   std::uint64_t turn_spent_ns_ = 0;                // of those that count
   std::uint64_t since_decided_ = 0, to_keep_ = 0;  // iterations
   bool asked_ = false;                             // next() was called, and record() is to come
-  Way way_;                                        // that it said
+  Way way_ = Way::alone;                           // that it said
   std::size_t best_ = 0;
   Spent trials_, kept_;
 };
