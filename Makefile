@@ -29,6 +29,7 @@ demo:
 soak: all
 	PERDURE_SLOW_TESTS=1 $(python) tools/run_tests.py --preset dev -R "python.(wheel|package)"
 	$(python) tools/run_tests.py --preset dev -C soak -L soak
+	$(python) tests/power/run.py || [ $$? = 3 ]
 	./perdure bench crash
 	./perdure bench kill kill_windows kill_cache kill_nodes
 	./perdure bench veloc python --quick

@@ -13,6 +13,7 @@
 #   tools/bootstrap.sh --install   packages and .venv to build what is installed (docs/install.md)
 #   tools/bootstrap.sh --dax       all three, and the packages that only `make test-dax` needs
 #   tools/bootstrap.sh --cluster   all three, and what only `make test-cluster` needs
+#   tools/bootstrap.sh --power     all three, and what only the power cuts of `make soak` need
 #
 # Environment: PERDURE_SKIP_PACKAGES=1 leaves the system's packages alone.
 set -euo pipefail
@@ -46,6 +47,7 @@ test_packages=(
   clang-format-19 clang-tidy-19
 )
 dax_packages=(qemu-system-x86 busybox-static kmod e2fsprogs)
+power_packages=(fuse3 libfuse3-dev e2fsprogs xfsprogs btrfs-progs)
 cluster_packages=(slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge iproute2 procps)
 preset=dev
 venv=.venv
@@ -64,6 +66,7 @@ case ${1:-} in
   --no-build | '') packages=("${all_packages[@]}") ;;
   --dax) packages=("${all_packages[@]}" "${dax_packages[@]}") ;;
   --cluster) packages=("${all_packages[@]}" "${cluster_packages[@]}") ;;
+  --power) packages=("${all_packages[@]}" "${power_packages[@]}") ;;
   *) sed -n '4,/^set/s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
 esac
 
@@ -199,7 +202,7 @@ build() {
   mkdir -p build
   say "step 3 of 3: build, $tree ($wanted)"
   # Configured again if packages came meanwhile, which it then finds.
-  if [ ! -f "$tree/build.ninja" ] || [ "$tree/build.ninja" -ot "$stamp" ]; then
+  if [ "$again" = 1 ] || [ ! -f "$tree/build.ninja" ] || [ "$tree/build.ninja" -ot "$stamp" ]; then
     cmake --preset "$preset" >"$log" 2>&1 || { cat "$log" >&2; fail "cmake failed"; }
   fi
   NINJA_STATUS='%f/%t %e ' cmake --build --preset "$preset" -j "$(nproc)" --target "$wanted" 2>&1 |
@@ -222,7 +225,11 @@ make_mpis() {
 
 name=$(cat "$0" tools/requirements.txt | sha256sum | cut -c1-16)
 stamp=$venv/bootstrap-$name.all.stamp
-case ${1:-} in --dax | --cluster) get_packages ;; esac  # of which the stamp knows nothing
+again=0
+case ${1:-} in
+  --dax | --cluster) get_packages ;;
+  --power) get_packages; again=1 ;;
+esac  # of which the stamp knows nothing
 if [ "${1:-}" = --cluster ]; then make_mpis; fi
 if [ ! -f "$stamp" ]; then stamp=$venv/bootstrap-$name.$wanted.stamp; fi
 if [ -f "$stamp" ]; then
