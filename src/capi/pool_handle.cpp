@@ -156,8 +156,9 @@ Status open_handle(std::unique_ptr<Group> group, const char* path, const perdure
                                                     handle->energy ? handle->energy->drains()
                                                                    : std::vector<DrainTarget>{}));
   with.pool.taker = handle->levels.get();
-  PERDURE_TRY_ASSIGN(auto opened,
-                     handle->levels ? handle->levels->open(with) : open_pool(path, *group, with));
+  auto found = handle->levels ? handle->levels->open(with) : open_pool(path, *group, with);
+  if (!found.ok()) RunPage::report_refusal(group->rank(), group->ranks(), found.status());
+  PERDURE_TRY_ASSIGN(auto opened, std::move(found));
   // Not every launcher gives its environment to all ranks: rank 0's counts.
   std::uint64_t watched = opened->run_page().may_be_stopped() ? 1 : 0;
   PERDURE_TRY(group->all_max({&watched, 1}));

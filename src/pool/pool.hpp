@@ -219,6 +219,7 @@ class Pool {
   void read_retained();
   void hold_extents();
   Status verify_arrays(const Catalogue& catalogue) const;
+  Result<std::uint64_t> restart_now();
   Status make_recovered_newest();
   Status check_held(std::uint64_t version) const;
   Result<Catalogue> check_restorable(std::uint64_t version) const;

@@ -76,9 +76,11 @@ Result<VersionedArray*> Pool::open_array_local(const std::string& name, const Ar
   if (!known) PERDURE_TRY(plan_array(name, shape, options));
   const ArrayId entry = *open_.find_entry(key);
   if (const ArrayShape& held = next_.arrays.shared_at(entry).shape; !(held == shape)) {
-    return Status(Code::shape_mismatch, "array ", quoted(name), " is ", held.text(),
-                  " in the pool, not ", shape.text(),
-                  "; open it as it is, or use another name or another pool");
+    const Status other(Code::shape_mismatch, "array ", quoted(name), " is ", held.text(),
+                       " in the pool, not ", shape.text(),
+                       "; open it as it is, or use another name or another pool");
+    run_page_.set_refused(other);
+    return other;
   }
   auto added = add_array(entry, known, options);
   if (!added.ok() && !known) open_.erase_entry(entry);

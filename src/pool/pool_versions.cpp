@@ -90,6 +90,12 @@ Status Pool::make_recovered_newest() {
 }
 
 Result<std::uint64_t> Pool::restart() {
+  auto version = restart_now();
+  if (!version.ok()) run_page_.set_refused(version.status());
+  return version;
+}
+
+Result<std::uint64_t> Pool::restart_now() {
   const std::uint64_t start_ns = monotonic_ns();
   run_page_.set_phase(RunPhase::restarting);
   Status local = check_usable();

@@ -6,9 +6,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <new>
 #include <sstream>
 
@@ -34,6 +36,12 @@ RunPageFormat* map_page(const FileHandle& file) {
   if (::ftruncate(file.fd(), run_page_bytes) != 0) return nullptr;
   void* mapped = ::mmap(nullptr, run_page_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.fd(), 0);
   return mapped == MAP_FAILED ? nullptr : new (mapped) RunPageFormat{};
+}
+
+// The same pool and the same program meet it again.
+bool is_lasting(Code code) {
+  return code == Code::foreign || code == Code::rank_mismatch || code == Code::shape_mismatch ||
+         code == Code::damaged || code == Code::newer_format;
 }
 
 KillPoint kill_point_named(const std::string& name) {
@@ -111,8 +119,9 @@ void RunPage::open_page(const std::string& directory, std::uint32_t rank) {
 RunPage::~RunPage() {
   if (page_ == nullptr) return;
   // One that was refused while it was opened may be opened again, after it was brought back.
+  const bool refused = page_->phase == static_cast<std::uint32_t>(RunPhase::refused);
   const bool restarted = page_->phase != static_cast<std::uint32_t>(RunPhase::opening);
-  set_phase(RunPhase::closed);
+  if (!refused) set_phase(RunPhase::closed);
   if (restarted) leave_page();
   if (!own_page_) ::munmap(page_, run_page_bytes);
   page_taken = false;
@@ -146,6 +155,19 @@ void RunPage::set_phase(RunPhase phase) {
   if (page_ == nullptr) return;
   page_->phase = static_cast<std::uint32_t>(phase);
   if (phase == RunPhase::restarting && (page_->rank == 0 || page_left)) leave_page();
+}
+
+void RunPage::set_refused(const Status& why) {
+  if (page_ == nullptr || !is_lasting(why.code())) return;
+  const std::string& sentence = why.message();
+  const std::size_t bytes = std::min(sentence.size(), refusal_bytes - 1);
+  std::memcpy(page_->refusal, sentence.data(), bytes);
+  page_->refusal[bytes] = '\0';
+  set_phase(RunPhase::refused);
+}
+
+void RunPage::report_refusal(std::uint32_t rank, std::uint32_t ranks, const Status& why) {
+  if (is_lasting(why.code())) RunPage(rank, ranks).set_refused(why);
 }
 
 void RunPage::set_restored(std::uint64_t version, std::uint64_t iteration,

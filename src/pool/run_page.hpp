@@ -8,6 +8,9 @@
 // struct as a whole is not. Without the variable, or if the file can't be made, nothing is said
 // and nothing fails.
 //
+// A rank whose pool is refused for a reason that no restart can repair says which, so that the
+// launcher does not start the job again to hear the same.
+//
 // Where the ranks are on several nodes the launcher sets PERDURE_RUN_SHARED too, a directory that
 // all nodes see. Each rank leaves its page there when it closes its pool, and rank 0 when it
 // restarts, so that the launcher knows of ranks that never closed. Commits do not touch it.
@@ -30,11 +33,13 @@
 #include <string>
 
 #include "base/file_handle.hpp"
+#include "base/status.hpp"
 
 namespace perdure {
 
 constexpr std::uint64_t run_page_magic = 0x314e555244524550U;  // "PERDRUN1"
 constexpr std::size_t run_page_bytes = 4096;
+constexpr std::size_t refusal_bytes = 1024;
 constexpr std::uint64_t no_iteration = ~std::uint64_t{0};
 
 // A process whose page says anything but closed is missed by the launcher when it is gone.
@@ -43,10 +48,11 @@ enum class RunPhase : std::uint32_t {
   restarting = 1,
   computing = 2,
   committing = 3,
-  closed = 4
+  closed = 4,
+  refused = 5  // until the program opens a pool after all
 };
 
-// Little-endian, fixed offsets; the launcher reads it with struct.unpack("<QIIIIQQQQQQQQQQ").
+// Little-endian, fixed offsets; the launcher reads it with struct.unpack("<QIIIIQQQQQQQQQQ1024s").
 struct RunPageFormat {
   std::atomic<std::uint64_t> magic;
   std::atomic<std::uint32_t> pid;
@@ -63,8 +69,9 @@ struct RunPageFormat {
   std::atomic<std::uint64_t> model_ns_total;    // added by an emulated device (virtual clock)
   std::atomic<std::uint64_t> restored_version;  // by perdure_restart, 0 for a fresh start
   std::atomic<std::uint64_t> restart_ns;        // of perdure_restart
+  char refusal[refusal_bytes];                  // the sentence, if the phase is `refused`
 };
-static_assert(sizeof(RunPageFormat) == 8 + 4 * 4 + 10 * 8);
+static_assert(sizeof(RunPageFormat) == 8 + 4 * 4 + 10 * 8 + refusal_bytes);
 static_assert(offsetof(RunPageFormat, version) == 24);
 
 enum class KillPoint : std::uint32_t { none, copy, data, slot, state, agreed };
@@ -88,7 +95,12 @@ class RunPage {
   RunPage(const RunPage&) = delete;
   RunPage& operator=(const RunPage&) = delete;
 
+  // Reports a pool that was refused before there was a page of it.
+  static void report_refusal(std::uint32_t rank, std::uint32_t ranks, const Status& why);
+
   void set_phase(RunPhase phase);
+  // If it is of a kind that the next start meets again; otherwise nothing.
+  void set_refused(const Status& why);
   void set_restored(std::uint64_t version, std::uint64_t iteration, std::uint64_t restart_ns);
   void set_committed(const CommitFacts& facts);
 

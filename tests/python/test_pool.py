@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
+from pathlib import Path
 
 import numpy
 import pytest
@@ -123,6 +125,48 @@ def test_counter_survives_a_rehearsed_failure(perdure, tmp_path):
     assert second["restored_version"] == 6 and second["commits"] == 14
     dumped = perdure("pool", "dump", tmp_path / "pool", "u", "-o", "-")
     assert dumped.out == expected(20).tobytes()
+
+
+def flip_a_byte(file: Path, place: int) -> None:
+    with file.open("r+b") as opened:
+        opened.seek(place)
+        byte = opened.read(1)
+        opened.seek(place)
+        opened.write(bytes([byte[0] ^ 1]))
+
+
+def of_another_job(pool: Path) -> list[str]:
+    shutil.copy(COUNTER, pool.parent / "renamed")
+    return [str(pool.parent / "renamed"), str(pool), "20"]
+
+
+def of_a_damaged_header(pool: Path) -> list[str]:
+    flip_a_byte(pool / "rank-00000", 112)
+    return [COUNTER, str(pool), "20"]
+
+
+@pytest.mark.parametrize("job_of, sentence", [
+    (of_another_job, "belongs to job 'counter'"), (of_a_damaged_header, "rank-00000"),
+])  # fmt: skip
+def test_a_job_whose_pool_is_refused_is_not_started_again(perdure, tmp_path, job_of, sentence):
+    pool = tmp_path / "pool"
+    assert perdure.run([], [COUNTER, str(pool), "10"]).code == 0
+    ran = perdure.run(["--restarts", 3], job_of(pool))
+    (attempt,) = ran.statistics["attempts"]
+    assert ran.code == 1 and attempt["why"].startswith("rank 0: ") and sentence in attempt["why"]
+    assert "not started again: the same pool would be refused again" in ran.err
+    assert "no rank reported" not in ran.err
+
+
+@pytest.mark.parametrize("mpi", MPIS)
+def test_a_job_of_another_number_of_ranks_is_not_started_again(perdure, tmp_path, mpi):
+    launcher = os.environ[f"PERDURE_TEST_MPIEXEC_{mpi}"]
+    job = [f"{COUNTER}.{mpi}", str(tmp_path / "pool"), "10"]
+    assert perdure.run([], [launcher, "-n", "1", *job]).code == 0
+    ran = perdure.run(["--restarts", 3], [launcher, "-n", "2", *job])
+    (attempt,) = ran.statistics["attempts"]
+    assert ran.code != 0 and "was made by 1 rank" in attempt["why"]
+    assert ran.statistics["restarts"] == 0 and "no rank reported" not in ran.err
 
 
 @pytest.mark.parametrize("mpi", MPIS)

@@ -138,7 +138,8 @@ def test_a_page_of_any_bytes_is_no_page_or_one_that_can_be(dice):
     for _ in range(20 * INPUTS):
         fields = [dice.choice([0, 1, 2, dice.getrandbits(32)]) for _ in range(4)]
         fields += [dice.getrandbits(64) for _ in range(10)]
-        content = struct.pack("<QIIIIQQQQQQQQQQ", MAGIC, *fields)
+        text = dice.randbytes(1024)
+        content = struct.pack("<QIIIIQQQQQQQQQQ1024s", MAGIC, *fields, text)
         cut = dice.randrange(len(content)) if dice.random() < 0.1 else None
         page = parse_page(content[:cut])
         if page is not None:

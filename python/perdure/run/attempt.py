@@ -14,11 +14,12 @@ from perdure.run.bell import ENDING, Bell
 from perdure.run.leftovers import remove_leftovers
 from perdure.run.live import Live
 from perdure.run.node_watch import NodeWatch
-from perdure.run.page import RunPage, RunPages
+from perdure.run.page import Phase, RunPage, RunPages
 from perdure.run.processes import RUN_DIRECTORY_NAME, ProcessTree
 from perdure.run.ranks import RankWatch
 from perdure.run.rehearsal import Rehearsal
 from perdure.run.stall import StallWatch
+from perdure.screen import one_line
 
 ENDED_BY_US = 124  # exit code, as of timeout(1)
 UNCLOSED = 123  # the launcher says 0, but not all ranks have closed their pools
@@ -69,6 +70,14 @@ class Attempt:
     @property
     def succeeded(self) -> bool:
         return self.ended == "exit" and self.status == 0
+
+    @property
+    def refusal(self) -> str | None:
+        """Why a pool was refused, if the next attempt would hear the same."""
+        refused = [page for page in self.pages if page.phase == Phase.refused]
+        if self.succeeded or not refused:
+            return None
+        return f"rank {refused[0].rank}: {one_line(refused[0].refusal)}"
 
     @property
     def exit_code(self) -> int:

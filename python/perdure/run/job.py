@@ -135,8 +135,11 @@ def _run_attempts(
                 live.say(f"the rehearsed failure did not happen: {rehearsal}")
         if attempt.succeeded or attempt.stopped_by is not None:
             return
-        again = number <= request.restarts and not attempt.asked_to_end
+        attempt.why = attempt.why or attempt.refusal
+        again = number <= request.restarts and not attempt.asked_to_end and not attempt.refusal
         _say_failure(attempt, again, live)
+        if attempt.refusal and number <= request.restarts:
+            live.say("not started again: the same pool would be refused again")
         if request.spread is not None:
             end_steps = request.spread.allocation.end_steps
             _patiently(partial(end_steps, attempt_name(number)), bell, live)

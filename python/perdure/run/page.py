@@ -14,7 +14,7 @@ from perdure.screen import some_of
 MAGIC = 0x314E555244524550  # "PERDRUN1"
 NO_ITERATION = 2**64 - 1
 _RANKS_NAMED = 8
-_FORMAT = struct.Struct("<QIIIIQQQQQQQQQQ")
+_FORMAT = struct.Struct("<QIIIIQQQQQQQQQQ1024s")
 
 
 class Phase(IntEnum):
@@ -25,6 +25,7 @@ class Phase(IntEnum):
     computing = 2
     committing = 3
     closed = 4
+    refused = 5
 
 
 @dataclass(frozen=True)
@@ -45,11 +46,12 @@ class RunPage:
     model_ns_total: int
     restored_version: int
     restart_ns: int
+    refusal: str = ""  # of the pool, in a sentence, if the phase is `refused`
 
     @property
     def has_restarted(self) -> bool:
         """Whether perdure_restart() has returned in this rank."""
-        return self.phase >= Phase.computing
+        return Phase.computing <= self.phase <= Phase.closed
 
 
 def parse_page(content: bytes) -> RunPage | None:
@@ -59,8 +61,9 @@ def parse_page(content: bytes) -> RunPage | None:
     magic, *fields = _FORMAT.unpack_from(content)
     if magic != MAGIC:
         return None
-    page = RunPage(*fields)
-    return page if page.rank < page.ranks and page.phase <= Phase.closed else None
+    text = fields.pop().split(b"\0", 1)[0].decode(errors="replace")
+    page = RunPage(*fields, text)
+    return page if page.rank < page.ranks and page.phase <= Phase.refused else None
 
 
 def read_pages(directory: Path) -> list[RunPage]:
