@@ -63,10 +63,11 @@ class CountingSource final : public ByteSource {
 class TraceImport {
  public:
   TraceImport(const std::string& format, std::string source, const std::string& request,
-              const std::string& command)
+              const std::string& command, std::string columns, std::uint64_t unit_bytes)
       : format_(value_or_raise(import_format(format))),
         source_(std::move(source)),
-        options_(value_or_raise(parse_recorder_options(request))) {
+        options_(value_or_raise(parse_recorder_options(request))),
+        csv_{std::move(columns), unit_bytes} {
     options_.header.command = command;
     if (!options_.times) options_.header.created_ns = 1;
     if (is_filtered(format_)) options_.header.mode = FilterMode::none;
@@ -78,7 +79,9 @@ class TraceImport {
     CountingSource source(value_or_raise(open_source(source_)), bytes_);
     auto writer = value_or_raise(Writer::create(options_.path, options_.header));
     const Imported imported =
-        value_or_raise(import_accesses(format_, source, options_.header, *writer));
+        value_or_raise(import_accesses(format_, source, options_.header, *writer, csv_));
+    cut_requests_ = imported.cut_requests;
+    largest_bytes_ = imported.largest_bytes;
     Ending ending;
     ending.program_accesses = is_filtered(format_) ? 0 : imported.requests;
     ending.compute_ns = options_.compute_ns;
@@ -87,11 +90,16 @@ class TraceImport {
   }
 
   std::uint64_t bytes() const { return bytes_; }
+  std::uint64_t cut_requests() const { return cut_requests_; }
+  std::uint64_t largest_bytes() const { return largest_bytes_; }
 
  private:
   ImportFormat format_;
   std::string source_;
   RecorderOptions options_;
+  CsvOptions csv_;
+  std::uint64_t cut_requests_ = 0;
+  std::uint64_t largest_bytes_ = 0;
   std::atomic<std::uint64_t> bytes_ = 0;
 };
 
@@ -129,11 +137,16 @@ void bind_traces(nb::module_& core) {
   core.def("summarise_trace", &summarise, nb::arg("path"),
            "Reads a memory trace to its end. Raises Error where it is not a whole one.");
   nb::class_<TraceImport>(core, "TraceImport", "The import of another tool's trace.")
-      .def(nb::init<const std::string&, std::string, const std::string&, const std::string&>(),
+      .def(nb::init<const std::string&, std::string, const std::string&, const std::string&,
+                    std::string, std::uint64_t>(),
            nb::arg("format"), nb::arg("source"), nb::arg("request"), nb::arg("command"),
+           nb::arg("columns") = "", nb::arg("unit_bytes") = 1,
            "`request` is what PERDURE_TRACE would say: FILE[,key=value…].")
       .def("run", &TraceImport::run,
            "Once. The data accesses of the input, and what was left out; other threads go on.")
+      .def_prop_ro("cut_requests", &TraceImport::cut_requests,
+                   "Of more than a page, which were taken as one access of a page.")
+      .def_prop_ro("largest_bytes", &TraceImport::largest_bytes, "Of such a request.")
       .def_prop_ro("bytes", &TraceImport::bytes, "Read so far.");
 }
 

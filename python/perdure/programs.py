@@ -69,7 +69,13 @@ def find_program(name: str, folder: str = "bench") -> Path:
         looked_at.append(str(tree))
     if (found := shutil.which(name)) is not None:
         return Path(found)
-    raise ProgramFailed(f"there is no program {name} in {', '.join(looked_at)}; build it first")
+    raise ProgramFailed(f"there is no program {name} in {', '.join(looked_at)}; {_remedy()}")
+
+
+def _remedy() -> str:
+    if (CLONE / "CMakePresets.json").exists():
+        return f"build it: make -C {CLONE} all"
+    return "it is not installed with Perdure, but built in its clone, by make all"
 
 
 def make_program(name: str, folder: str = "bench") -> Path:

@@ -4,27 +4,79 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cstdio>
 #include <cstring>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/quantity.hpp"
 #include "trace/cache_filter.hpp"
+#include "trace/csv_columns.hpp"
 
 namespace perdure::trace {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, ImportFormat>, 5> formats = {{
+constexpr std::array<std::pair<std::string_view, ImportFormat>, 6> formats = {{
     {"lackey", ImportFormat::lackey},
     {"din", ImportFormat::din},
     {"dramsim3", ImportFormat::dramsim3},
     {"ramulator", ImportFormat::ramulator},
     {"oracle_general", ImportFormat::oracle_general},
+    {"csv", ImportFormat::csv},
 }};
 constexpr std::size_t chunk_bytes = std::size_t{1} << 18U;
 constexpr std::size_t line_bytes_max = 4096;
 constexpr std::uint64_t access_bytes_max = std::uint64_t{1} << 20U;
+constexpr std::uint64_t csv_bytes_max = std::uint64_t{1} << 26U;
+constexpr std::size_t shown_bytes = 60;
+
+// What compressors begin their files with.
+constexpr std::array<std::pair<std::string_view, const char*>, 4> compressors = {{
+    {"\x1f\x8b\x08", "gzip -dc"},
+    {"\x28\xb5\x2f\xfd", "zstd -dc"},
+    {std::string_view("\xfd"
+                      "7zXZ\0",
+                      6),
+     "xz -dc"},
+    {"BZh", "bzip2 -dc"},
+}};
+
+// Some of the text as a person may see it: what is not printable ASCII is escaped.
+std::string printable(std::string_view text) {
+  std::string shown;
+  for (const char letter : text.substr(0, shown_bytes)) {
+    if (letter >= ' ' && letter <= '~') {
+      shown += letter;
+      continue;
+    }
+    char escaped[5];
+    std::snprintf(escaped, sizeof escaped, "\\x%02x", static_cast<unsigned char>(letter));
+    shown += escaped;
+  }
+  return shown;
+}
+
+// Remembers what its source begins with.
+class NotingSource final : public ByteSource {
+ public:
+  explicit NotingSource(ByteSource& source) : source_(source) {}
+  const std::string& name() const override { return source_.name(); }
+  std::optional<std::uint64_t> size_bytes() const override { return std::nullopt; }
+  Status seek(std::uint64_t offset) override { return source_.seek(offset); }
+  Result<std::size_t> read(std::span<std::byte> to) override {
+    PERDURE_TRY_ASSIGN(const auto count, source_.read(to));
+    if (first_.empty())
+      first_.assign(reinterpret_cast<const char*>(to.data()), std::min<std::size_t>(count, 8));
+    return count;
+  }
+  const std::string& first() const { return first_; }
+
+ private:
+  ByteSource& source_;
+  std::string first_;
+};
 
 struct Access {
   std::uint64_t address = 0;
@@ -121,6 +173,7 @@ Line parse_line(ImportFormat format, std::string_view line, Access& access) {
     case ImportFormat::ramulator:
       return ramulator_line(line, access);
     case ImportFormat::oracle_general:
+    case ImportFormat::csv:
       break;
   }
   return Line::wrong;
@@ -129,16 +182,19 @@ Line parse_line(ImportFormat format, std::string_view line, Access& access) {
 // Access → cache → writer.
 class Importer {
  public:
-  Importer(ImportFormat format, const ByteSource& source, const Header& header, Writer& writer)
+  Importer(ImportFormat format, const ByteSource& source, const Header& header, Writer& writer,
+           const CsvOptions& csv)
       : format_(format),
         source_(source),
         writer_(writer),
         page_shift_(static_cast<unsigned>(std::countr_zero(header.page_bytes))),
-        filter_(header.cache, is_filtered(format) ? FilterMode::none : header.mode, append, this) {}
+        filter_(header.cache, is_filtered(format) ? FilterMode::none : header.mode, append, this),
+        csv_(csv) {}
 
   // `line` without its end.
   Status take_line(std::string_view line) {
     ++lines_;
+    if (format_ == ImportFormat::csv) return take_csv(line);
     Access access;
     switch (parse_line(format_, line, access)) {
       case Line::nothing:
@@ -151,7 +207,7 @@ class Importer {
       case Line::wrong:
         break;
     }
-    return wrong("line", "is not of this format: " + std::string(line.substr(0, 60)));
+    return not_of_format(line);
   }
 
   Status take(const Access& access, const char* what) {
@@ -165,12 +221,27 @@ class Importer {
     return writer_.status();
   }
 
-  // A request of oracleGeneral: u32 time, u64 object, u32 bytes, i64 next request; packed.
+  // A request of oracleGeneral: u32 time, u64 object, u32 bytes, i64 next request of the object,
+  // counted from 0; -1, or the largest number, where there is none; packed.
   Status take_request(const std::byte* bytes) {
-    ++lines_;
+    std::uint32_t time = 0;
     std::uint64_t object = 0;
-    std::memcpy(&object, bytes + sizeof(std::uint32_t), sizeof object);
+    std::uint32_t size = 0;
+    std::int64_t next = 0;
+    std::memcpy(&time, bytes, sizeof time);
+    std::memcpy(&object, bytes + 4, sizeof object);
+    std::memcpy(&size, bytes + 12, sizeof size);
+    std::memcpy(&next, bytes + 16, sizeof next);
+    ++lines_;
+    if (time < time_) return wrong("request", "is earlier than the one before: no oracleGeneral");
+    if (next != -1 && (next < 0 || static_cast<std::uint64_t>(next) < lines_)) {
+      return wrong("request", "names as the next one of its object " + std::to_string(next) +
+                                  ", which is not after it: no oracleGeneral");
+    }
+    time_ = time;
     ++imported.requests;
+    imported.largest_bytes = std::max<std::uint64_t>(imported.largest_bytes, size);
+    if (size > std::uint64_t{1} << page_shift_) ++imported.cut_requests;
     writer_.append(object, 1, 0);
     return writer_.status();
   }
@@ -182,6 +253,40 @@ class Importer {
   Imported imported;
 
  private:
+  Status not_of_format(std::string_view line) const {
+    return wrong("line", "is not of this format: " + printable(line));
+  }
+
+  Status take_header(std::string_view header) {
+    auto columns = CsvColumns::of_header(header);
+    if (!columns.ok()) {
+      return Status(Code::damaged, source_.name(), ": ", columns.status().message());
+    }
+    columns_ = columns.take();
+    return Status::success();
+  }
+
+  Status take_csv(std::string_view line) {
+    if (line.find_first_not_of(" \t\r") == line.npos) return Status::success();
+    if (!columns_ && csv_.columns.empty()) return take_header(line);
+    if (!columns_) PERDURE_TRY(take_header(csv_.columns));
+    if (line.starts_with('#')) return Status::success();
+    const auto request = columns_->request(line);
+    if (!request) return not_of_format(line);
+    const std::uint64_t unit = csv_.unit_bytes;
+    if (request->bytes == 0 || request->bytes > csv_bytes_max ||
+        request->address > (~std::uint64_t{0} - csv_bytes_max) / unit) {
+      return wrong("line", "has an access that can't be: " + printable(line));
+    }
+    const std::uint64_t first = request->address * unit;
+    const std::uint64_t last = (first + request->bytes - 1) >> page_shift_;
+    for (std::uint64_t page = first >> page_shift_; page <= last; ++page) {
+      writer_.append(page, request->is_write ? 0 : 1, request->is_write ? 1 : 0);
+    }
+    ++imported.requests;
+    return writer_.status();
+  }
+
   static void append(void* context, std::uint64_t address, bool is_write) {
     auto& self = *static_cast<Importer*>(context);
     self.writer_.append(address >> self.page_shift_, is_write ? 0 : 1, is_write ? 1 : 0);
@@ -192,7 +297,10 @@ class Importer {
   Writer& writer_;
   unsigned page_shift_;
   CacheFilter filter_;
+  const CsvOptions& csv_;
+  std::optional<CsvColumns> columns_;
   std::uint64_t lines_ = 0;
+  std::uint32_t time_ = 0;
 };
 
 Status import_text(ByteSource& source, Importer& importer) {
@@ -229,6 +337,16 @@ Status import_requests(ByteSource& source, Importer& importer) {
   }
 }
 
+// A trace may begin with these bytes, but it is one then.
+Status said_if_compressed(const Status& failure, const NotingSource& source) {
+  for (const auto& [magic, command] : compressors) {
+    if (failure.code() != Code::damaged || !source.first().starts_with(magic)) continue;
+    return Status(Code::damaged, source.name(), " is compressed: ", command, " ", source.name(),
+                  " | perdure trace import FORMAT - OUT");
+  }
+  return failure;
+}
+
 }  // namespace
 
 Result<ImportFormat> import_format(const std::string& name) {
@@ -244,15 +362,18 @@ bool is_filtered(ImportFormat format) {
 }
 
 Result<Imported> import_accesses(ImportFormat format, ByteSource& source, const Header& header,
-                                 Writer& writer) {
+                                 Writer& writer, const CsvOptions& csv) {
   if (is_filtered(format) && header.mode != FilterMode::none) {
     return Status(Code::invalid_argument,
                   "this format holds misses of caches: import it with the filter 'none'");
   }
+  if (csv.unit_bytes == 0) return Status(Code::invalid_argument, "a unit of 0 bytes can't be");
   PERDURE_TRY(writer.status());
-  Importer importer(format, source, header, writer);
-  PERDURE_TRY(format == ImportFormat::oracle_general ? import_requests(source, importer)
-                                                     : import_text(source, importer));
+  NotingSource noting(source);
+  Importer importer(format, noting, header, writer, csv);
+  const Status read = format == ImportFormat::oracle_general ? import_requests(noting, importer)
+                                                             : import_text(noting, importer);
+  if (!read.ok()) return said_if_compressed(read, noting);
   if (importer.imported.requests == 0) {
     return Status(Code::damaged, source.name(), ": it holds no data accesses");
   }

@@ -84,19 +84,134 @@ TEST(Import, reads_dramsim3_and_ramulator) {
       << ramulator.status.message();
 }
 
-TEST(Import, reads_oracle_general) {
+struct Request {
+  std::uint32_t time = 0;
+  std::uint64_t object = 0;
+  std::uint32_t bytes = 1;
+  std::int64_t next = -1;
+};
+
+std::vector<std::byte> oracle(std::initializer_list<Request> requests) {
   std::vector<std::byte> bytes;
-  for (const std::uint64_t object : {77UL, ~0UL, 77UL}) {
-    std::byte request[24] = {};
-    std::memcpy(request + 4, &object, sizeof object);
-    bytes.insert(bytes.end(), request, request + 24);
+  for (const Request& request : requests) {
+    std::byte packed[24] = {};
+    std::memcpy(packed, &request.time, 4);
+    std::memcpy(packed + 4, &request.object, 8);
+    std::memcpy(packed + 12, &request.bytes, 4);
+    std::memcpy(packed + 16, &request.next, 8);
+    bytes.insert(bytes.end(), packed, packed + 24);
   }
+  return bytes;
+}
+
+TEST(Import, reads_oracle_general_and_counts_what_the_format_loses) {
+  auto bytes = oracle({{1, 77, 4096, 2}, {1, ~0UL, 69632, INT64_MAX}, {9, 77, 4097, -1}});
   const auto outcome = import_bytes("oracle_general", bytes, FilterMode::none);
   ASSERT_TRUE(outcome.status.ok()) << outcome.status.message();
   EXPECT_EQ(outcome.records, (std::vector<Record>{{0, 1, 0}, {1, 1, 0}, {0, 1, 0}}));
   EXPECT_EQ(outcome.pages, (std::vector<std::uint64_t>{77, ~std::uint64_t{0}}));
+  EXPECT_EQ(outcome.imported.cut_requests, 2U);
+  EXPECT_EQ(outcome.imported.largest_bytes, 69632U);
   bytes.pop_back();
   EXPECT_EQ(import_bytes("oracle_general", bytes, FilterMode::none).status.code(), Code::damaged);
+}
+
+TEST(Import, takes_no_other_bytes_for_oracle_general) {
+  const std::pair<std::vector<std::byte>, const char*> wrong[] = {
+      {oracle({{5}, {4}}), "request 2 is earlier"},
+      {oracle({{5}, {5, 7, 1, 1}}), "request 2 names as the next one of its object 1,"},
+      {oracle({{5, 7, 1, 0}}), "request 1 names"},
+      {oracle({{5}, {5, 7, 1, -2}}), "request 2 names"},
+      {oracle({{5}, {5, 7, 1, INT64_MIN}}), "request 2 names"}};
+  for (const auto& [bytes, words] : wrong) {
+    const Status status = import_bytes("oracle_general", bytes, FilterMode::none).status;
+    EXPECT_EQ(status.code(), Code::damaged);
+    EXPECT_NE(status.message().find(words), std::string::npos) << status.message();
+  }
+  const std::string text =
+      "What a text would be: a hundred and twenty bytes, a multiple of 24, "
+      "as the length alone once decided. And so on, up to here.....";
+  ASSERT_GE(text.size(), 120U);
+  EXPECT_EQ(import_text("oracle_general", text.substr(0, 120)).status.code(), Code::damaged);
+}
+
+TEST(Import, says_of_a_compressed_file_how_to_read_it) {
+  const std::pair<std::string, const char*> compressed[] = {
+      {{"\x1f\x8b\x08\0\0\0\0\0", 8}, "gzip -dc"},
+      {"\x28\xb5\x2f\xfd and so on", "zstd -dc"},
+      {{"\xfd"
+        "7zXZ\0",
+        6},
+       "xz -dc"},
+      {"BZh9", "bzip2 -dc"}};
+  for (const auto& [begins, command] : compressed) {
+    for (const char* format : {"lackey", "din", "dramsim3", "ramulator", "csv", "oracle_general"}) {
+      const Status status = import_text(format, begins + std::string(500, '\x80')).status;
+      EXPECT_EQ(status.code(), Code::damaged);
+      EXPECT_NE(status.message().find("is compressed"), std::string::npos) << status.message();
+      EXPECT_NE(status.message().find(command), std::string::npos) << status.message();
+    }
+  }
+  // A trace whose first time has the same bytes is a trace.
+  EXPECT_TRUE(import_bytes("oracle_general", oracle({{0x00088b1f}}), FilterMode::none).status.ok());
+}
+
+TEST(Import, shows_bytes_that_are_no_text_escaped) {
+  for (const char* format : {"lackey", "din", "dramsim3", "ramulator", "csv"}) {
+    const Status status = import_text(format, "op,address\nr,1\n\xff\x01\x7f\xc3\n").status;
+    for (const char letter : status.message()) EXPECT_TRUE(letter >= ' ' && letter <= '~');
+  }
+  const Status status = import_text("lackey", "\xff\x01z\n").status;
+  EXPECT_NE(status.message().find("\\xff\\x01z"), std::string::npos) << status.message();
+}
+
+TEST(Import, reads_each_page_of_a_request_in_csv) {
+  const auto outcome = import_text("csv",
+                                   "# time, OP ,ignored,Size,address\n"
+                                   "0.5,2a,x,69632,4095\r\n"
+                                   "\n# a comment\n"
+                                   "0.1,\"R\",,1,0x11000\n"
+                                   "7,write,,4096,0\n");
+  ASSERT_TRUE(outcome.status.ok()) << outcome.status.message();
+  EXPECT_EQ(outcome.imported.requests, 3U);
+  ASSERT_EQ(outcome.pages.size(), 18U);  // 0 to 17
+  ASSERT_EQ(outcome.records.size(), 20U);
+  EXPECT_EQ(outcome.records[18], (Record{17, 1, 0}));
+  EXPECT_EQ(outcome.records[19], (Record{0, 0, 1}));
+}
+
+TEST(Import, reads_csv_without_a_header_and_in_sectors) {
+  std::vector<std::byte> trace;
+  Header header = small_header(0);
+  header.mode = FilterMode::none;
+  auto writer = Writer::create(memory_sink(trace), header).take();
+  const std::string text = "16,r,4096\n8,w,1\n";
+  auto source = memory_source(std::as_bytes(std::span(text.data(), text.size())), false);
+  const auto imported =
+      import_accesses(ImportFormat::csv, *source, header, *writer, {"address,op,size", 512});
+  ASSERT_TRUE(imported.ok()) << imported.status().message();
+  ASSERT_TRUE(writer->finish({}).ok());
+  auto reader = Reader::open(memory_source(trace)).take();
+  ASSERT_TRUE(verify(*reader).ok());
+  EXPECT_EQ(reader->page_numbers(), (std::vector<std::uint64_t>{2, 1}));
+}
+
+TEST(Import, names_what_is_wrong_in_csv) {
+  const std::pair<const char*, const char*> wrong[] = {
+      {"time,size,address\n", "no 'op'"},
+      {"op,size\n", "no 'address'"},
+      {"op,address\nx,1\n", "line 2 is not of this format: x,1"},
+      {"op,address\nr,1\nr\n", "line 3 is not"},
+      {"op,address\nr,-1\n", "line 2 is not"},
+      {"op,address\nr,1.5\n", "line 2 is not"},
+      {"op,address,size\nr,1,0\n", "line 2 has an access that can't be"},
+      {"op,address,size\nr,1,67108865\n", "line 2 has an access that can't be"},
+      {"op,address\nr,18446744073709551615\n", "line 2 has an access that can't be"}};
+  for (const auto& [text, words] : wrong) {
+    const Status status = import_text("csv", text).status;
+    EXPECT_FALSE(status.ok());
+    EXPECT_NE(status.message().find(words), std::string::npos) << text << status.message();
+  }
 }
 
 TEST(Import, names_the_line_that_is_wrong) {

@@ -142,9 +142,9 @@ std::vector<Bytes> simulate_seeds() {
 // The first byte chooses the format, and how the trace that is made is reduced.
 bool run_import(std::span<const std::byte> bytes) {
   if (bytes.empty()) return false;
-  const auto format = static_cast<ImportFormat>(static_cast<unsigned>(bytes[0]) % 5);
+  const auto format = static_cast<ImportFormat>(static_cast<unsigned>(bytes[0]) % 6);
   Header header;
-  header.floor_pages = static_cast<unsigned>(bytes[0]) / 5 % 3;
+  header.floor_pages = static_cast<unsigned>(bytes[0]) / 6 % 3;
   header.mode = is_filtered(format) ? FilterMode::none : FilterMode::modern;
   header.cache = {256, 64, 2};
   std::vector<std::byte> trace;
@@ -165,8 +165,9 @@ std::vector<Bytes> import_seeds() {
           format("0 1fff\n1 2000 c\n2 400\n", 1),
           format("0x1000 READ 0\n0x20 WRITE 17\n", 2),
           format("LD 0x1000\nST 0x2040\n0x1000 R\n", 3),
-          format(std::string(72, '\7'), 4),
-          format(" L 10,8\n S 10,8\n L 2010,8\n", 5 + 5)};
+          format(std::string(24, '\0') + std::string(24, '\7'), 4),
+          format("time,op,size,address\n0.5,2a,69632,4096\n1,R,1,0x10\n", 5),
+          format(" L 10,8\n S 10,8\n L 2010,8\n", 6 + 6)};
 }
 
 }  // namespace

@@ -7,12 +7,13 @@ import json
 import math
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from conftest import BUILD, MPIS
-from perdure.cache.calibrate import constants_of, store
+from perdure.cache.calibrate import NotCalibrated, calibrate, constants_of, load, store
 from perdure.cache.darshan_log import read_log, use_of
 from perdure.cache.predict import Machine, Target, advice, backing_of, by_file, predict
 from perdure.cache.record import AccessClass, FileUse, NoRecord, dirty_bytes, read_records
@@ -206,7 +207,8 @@ def test_the_command_predicts_a_recorded_run(tmp_path, perdure, mpi, monkeypatch
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))
     _accesses(mpi, tmp_path, STEPS, PERDURE_RECORD=str(tmp_path / "run"))
     refused = perdure("cache", "predict", tmp_path / "run")
-    assert refused.code == 1 and "add --calibrate" in refused.err
+    assert refused.code == 1 and "add --calibrate DIR" in refused.err
+    assert "Errno" not in refused.err and refused.err.count("\n") == 1, refused.err
     store(MACHINE, tmp_path / "home/perdure/predict.json")
     words = ("cache", "predict", tmp_path / "run", "--backing", "1e9", "--device", "optane-100")
     predicted = json.loads(perdure(*words, "--json").out)
@@ -231,6 +233,32 @@ def test_counters_of_darshan_become_classes():
     assert sum(kind.bytes for kind in one.accesses) == pytest.approx(2e7)
     assert sum(kind.seconds for kind in one.accesses) == pytest.approx(8.0)
     assert (one.open_close_s, one.dirty_bytes, one.fetched_bytes) == (1.0, 1e7, 0)
+
+
+def test_what_calibration_lacks_is_said_with_its_remedy(tmp_path, monkeypatch):
+    (tmp_path / "damaged.json").write_text("{")
+    with pytest.raises(NotCalibrated, match="can't be read .*--calibrate DIR"):
+        load(tmp_path / "damaged.json")
+    monkeypatch.setattr("perdure.programs._builds", lambda: [tmp_path])
+    with pytest.raises(NotCalibrated, match="no program bench_file_accesses.*make -C .* all"):
+        calibrate(tmp_path)
+
+
+def test_a_log_of_darshan_that_can_not_be_read_is_one_sentence(tmp_path, capfd, monkeypatch):
+    class Library:
+        """As darshan 3.5 does: its C library prints beside what is raised."""
+
+        @staticmethod
+        def DarshanReport(path: str, read_all: bool) -> None:
+            os.write(2, b"Error: failed to read darshan log file header.\n")
+            raise RuntimeError("Failed to open file.")
+
+    monkeypatch.setitem(sys.modules, "darshan", Library)
+    (tmp_path / "text.darshan").write_text("no log")
+    for name, words in (("none.darshan", "No such file"), ("text.darshan", "as a Darshan log")):
+        with pytest.raises(NoRecord, match=words):
+            read_log(tmp_path / name)
+        assert capfd.readouterr() == ("", "")
 
 
 def test_a_log_of_darshan_is_read():

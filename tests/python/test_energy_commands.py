@@ -12,7 +12,7 @@ import pytest
 
 from conftest import ROOT, Ran, in_this_process
 from perdure.energy import quantities as q
-from perdure.energy.plan.failures import estimate, read_failures
+from perdure.energy.plan.failures import Failures, estimate, read_failures
 from perdure.energy.plan.file import read_plan
 from perdure.energy.profile.file import machine_here, profile_of, read_profile
 
@@ -174,6 +174,8 @@ def test_times_of_failures_are_read_in_both_forms(tmp_path):
     assert found.gaps_s == (2 * 86400, 3 * 86400) and found.censored_s == (5 * 86400,)
     assert found.watched_s == 10 * 86400 and found.events == 2 and len(found.warnings) == 1
     assert estimate(found).mtbf_s == 5 * 86400
+    (warning,) = estimate(Failures((300.0,), 300.0, 1)).warnings
+    assert warning.startswith("only 1 gap between failures"), warning
     file.write_text("time\n100\n\n160\n# note\n400\n")
     assert read_failures(file).gaps_s == (60, 240)
 

@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import re
 import shutil
+import struct
 import subprocess
 from functools import cache
 from pathlib import Path
@@ -327,9 +329,50 @@ def test_other_tools_traces_are_imported(perdure, tmp_path):
     assert ran.code == 2 and "line 1" in ran.err
 
 
-def test_an_import_that_is_stopped_leaves_a_trace_that_is_refused(perdure):
+def test_an_import_that_is_stopped_or_fails_leaves_what_was_there(perdure, tmp_path):
+    (tmp_path / "good.txt").write_text(" L 1000,8\n")
+    assert perdure("trace", "import", "lackey", "good.txt", "out.ptrace").code == 0
+    before = (tmp_path / "out.ptrace").read_bytes()
     lines = b" S 1000,8\n" * 2_000_000
-    ran = perdure.interrupted(lines, "trace", "import", "lackey", "pipe", "out.ptrace")
-    assert (ran.code, ran.out, ran.err) == (130, b"", "perdure: stopped\n")
-    again = perdure("trace", "info", "out.ptrace")
-    assert again.code == 1 and "truncated" in again.err, again.err
+    for name in ("out.ptrace", "new.ptrace"):
+        ran = perdure.interrupted(lines, "trace", "import", "lackey", "pipe", name)
+        assert (ran.code, ran.out, ran.err) == (130, b"", "perdure: stopped\n")
+        (tmp_path / "pipe").unlink()
+        (tmp_path / "bad.txt").write_bytes(b" L 1000,8\n" * 200_000 + b"\xff\x01\n")
+        ran = perdure("trace", "import", "lackey", "bad.txt", name)
+        assert ran.code == 2 and "line 200001 is not of this format: \\xff\\x01" in ran.err
+    assert sorted(entry.name for entry in tmp_path.iterdir() if entry.suffix != ".json") == [
+        "bad.txt", "good.txt", "out.ptrace"]  # fmt: skip
+    assert (tmp_path / "out.ptrace").read_bytes() == before
+
+
+def test_what_is_no_trace_is_refused_with_a_sentence(perdure, tmp_path):
+    (tmp_path / "program").write_bytes(Path("/bin/ls").read_bytes()[:240])
+    (tmp_path / "byte").write_bytes(b"\xff\n")
+    for form in ("lackey", "din", "dramsim3", "ramulator", "oracle_general", "csv"):
+        packed = gzip.compress(b" L 1000,8\n" * 1000)
+        (tmp_path / "packed").write_bytes(packed.ljust((len(packed) + 23) // 24 * 24, b"\0"))
+        for name in ("program", "byte", "packed"):
+            ran = perdure("trace", "import", form, name, "z.ptrace")
+            assert ran.code == 2 and len(ran.err) > 40 and ran.err.count("\n") == 1, ran.err
+            assert (name != "packed") or "is compressed: gzip -dc" in ran.err
+            assert not (tmp_path / "z.ptrace").exists()
+
+
+def test_what_a_format_loses_is_said_and_csv_keeps_it(perdure, tmp_path):
+    requests = [(1, 10, 69632, 2), (1, 20, 512, -1), (2, 10, 4096, -1)]
+    (tmp_path / "o").write_bytes(b"".join(struct.pack("<IQIq", *one) for one in requests))
+    ran = perdure("trace", "import", "oracle_general", "o", "o.ptrace", "--json")
+    assert json.loads(ran.out)["traces"][0]["writes"] == 0
+    assert "no directions: all are taken as reads; 1 request of more than a page" in ran.err
+    assert "69,632 bytes" in ran.err and "csv" in ran.err
+    (tmp_path / "c").write_text("time,op,size,address\n1,2a,69632,80\n1,28,512,160\n2,W,4096,80\n")
+    ran = perdure("trace", "import", "csv", "c", "c.ptrace", "--unit", "512", "--json")
+    (found,) = json.loads(ran.out)["traces"]
+    assert (ran.err, found["reads"], found["writes"], found["pages"]) == ("", 1, 18, 17)
+    headless = perdure("trace", "import", "csv", "--columns", "op,address", "c", "h.ptrace")
+    assert headless.code == 2 and "line 1 is not of this format" in headless.err
+    for words, said in ((("--unit", "0", "csv"), "at least bytes"), (("--unit", "8", "din"), "csv"),
+                        (("--columns", "op", "csv"), "'address'")):  # fmt: skip
+        ran = perdure("trace", "import", *words, "c", "z.ptrace")
+        assert ran.code == 2 and said in ran.err, ran.err

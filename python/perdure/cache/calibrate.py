@@ -48,8 +48,17 @@ def load(file: Path) -> Machine:
     """The constants in `file`. Raises NotCalibrated."""
     try:
         return Machine(**json.loads(read_text(file)))
+    except FileNotFoundError:
+        raise NotCalibrated(
+            "the cache was not measured on this machine yet; add --calibrate DIR, a folder where"
+            " cached files would be"
+        ) from None
     except (OSError, ValueError, TypeError) as wrong:
-        raise NotCalibrated(f"no constants of this machine ({wrong}); add --calibrate") from None
+        why = wrong.strerror if isinstance(wrong, OSError) and wrong.strerror else wrong
+        raise NotCalibrated(
+            f"{file}, the constants of this machine, can't be read ({why}); measure them again with"
+            " --calibrate DIR"
+        ) from None
 
 
 def store(machine: Machine, file: Path) -> None:

@@ -11,10 +11,15 @@ there before is not known either: what was read and not written counts as fetche
 from __future__ import annotations
 
 import math
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from perdure.cache.record import AccessClass, FileUse, NoRecord, Run
+from perdure.files import read_beginning
 
 _BUCKETS = {
     "0_100": (1, 100),
@@ -33,6 +38,10 @@ _BUCKETS = {
 def read_log(path: Path) -> Run:
     """The run of a log. Raises NoRecord if it can't be read, or has no MPI-IO module."""
     try:
+        read_beginning(path, 1)
+    except OSError as wrong:
+        raise NoRecord(f"{path}: {wrong.strerror or wrong}") from None
+    try:
         import darshan
     except ImportError:
         raise NoRecord(
@@ -40,9 +49,10 @@ def read_log(path: Path) -> Run:
             "the clone)"
         ) from None
     try:
-        report = darshan.DarshanReport(str(path), read_all=False)
-    except RuntimeError as wrong:
-        raise NoRecord(f"{path}: {wrong}") from None
+        with _quiet_stderr():
+            report = darshan.DarshanReport(str(path), read_all=False)
+    except RuntimeError:
+        raise NoRecord(f"{path} can't be read as a Darshan log; is it whole?") from None
     if "MPI-IO" not in report.modules:
         raise NoRecord(f"{path}: the job used no MPI-IO, or its log has not the module MPI-IO")
     for module in {"MPI-IO", "POSIX"} & set(report.modules):
@@ -57,6 +67,21 @@ def read_log(path: Path) -> Run:
         ranks = job["nprocs"] if record["rank"] < 0 else 1
         files.append(use_of(name, counters, ranks, highest.get(record["id"])))
     return Run(files, job.get("run_time"))
+
+
+@contextmanager
+def _quiet_stderr() -> Iterator[None]:
+    """Without what Darshan's C library prints beside what it raises."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nothing, 2)
+    os.close(nothing)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
 
 
 def _highest_bytes(report: Any) -> dict[int, float]:

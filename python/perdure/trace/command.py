@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -17,6 +18,7 @@ from perdure.core import load_core
 from perdure.documents import print_json
 from perdure.ending import FAILED, INTERRUPTED
 from perdure.failures import Wrong
+from perdure.files import remove
 from perdure.option_groups import by_default, grouped, output_file
 from perdure.programs import end_text, shell_code
 from perdure.screen import say
@@ -27,12 +29,14 @@ from perdure.trace.record import (
     run_recorded,
 )
 from perdure.trace.summary import summary_json, summary_lines
-from perdure.units import bytes_text
+from perdure.units import bytes_text, parse_size
 
 if TYPE_CHECKING:
     from types import ModuleType
 
-FORMATS = ("lackey", "din", "dramsim3", "ramulator", "oracle_general")
+    from perdure._core import TraceImport
+
+FORMATS = ("lackey", "din", "dramsim3", "ramulator", "oracle_general", "csv")
 
 
 app = typer.Typer(
@@ -160,11 +164,12 @@ def _record_in_valgrind(
     return code
 
 
-def _run_interruptibly(work: Callable[[], object]) -> None:
+def _run_interruptibly(work: Callable[[], object], undo: Callable[[], None]) -> None:
     """Does `work`, which may wait for a pipe for ever, so that Ctrl-C ends it at once."""
     try:
         ThreadPoolExecutor(1).submit(work).result()
     except KeyboardInterrupt:
+        undo()
         say("perdure: stopped", err=True)
         os._exit(INTERRUPTED)  # nothing can wake the other thread for an orderly end
 
@@ -224,6 +229,16 @@ def import_(
     form: Annotated[str, typer.Argument(metavar="FORMAT", help=", ".join(FORMATS))],
     source: Annotated[Path, typer.Argument(metavar="IN", help="A file, a pipe, or -.")],
     output: Annotated[Path, typer.Argument(metavar="OUT", help="The trace; - for stdout.")],
+    columns: Annotated[
+        str | None,
+        typer.Option(metavar="NAMES", help="Of csv: time,op,size,address, in their order.  "
+                     "[default: the first line]", show_default=False),
+    ] = None,
+    unit: Annotated[
+        str | None,
+        typer.Option(metavar="BYTES", help="Of addresses in csv: 512 for sectors.  [default: 1]",
+                     show_default=False),
+    ] = None,
     through: Through = Through(),
     no_times: NoTimes = False,
     as_json: AsJson = False,
@@ -231,18 +246,58 @@ def import_(
     """Make a trace of what another tool recorded.
 
     lackey and din hold accesses of the program, which go through the cache; the others hold
-    accesses of the memory, which are taken as they are.
+    accesses of the memory, which are taken as they are. What fails, or is stopped, leaves nothing.
 
-    Example: perdure trace import lackey lackey.txt ls.ptrace
+    Examples: perdure trace import lackey lackey.txt ls.ptrace;
+    zstd -dc io.oracleGeneral.zst | perdure trace import oracle_general - io.ptrace;
+    perdure trace import csv --columns time,op,size,address --unit 512 io.csv io.ptrace
     """
     core = load_core()
     if form not in FORMATS:
         raise Wrong(f"'{form}' is no format; there are {', '.join(FORMATS)}")
+    if form != "csv" and (columns or unit):
+        raise Wrong(f"--columns and --unit are for csv, not for {form}")
+    unit_bytes = parse_size(unit) if unit else 1
+    if unit_bytes == 0:
+        raise Wrong("--unit 0: addresses count at least bytes")
     if not output.parent.is_dir():
         raise Wrong(f"{output} can't be written: there is no folder {output.parent}")
     options = {**asdict(through), "times": "off" if no_times else None}
-    request = recorder_text(str(output), options)
-    importing = core.TraceImport(form, str(source), request, f"imported from {source}")
-    _run_interruptibly(importing.run)
+    with _whole_or_nothing(output) as target:
+        request = recorder_text(str(target), options)
+        importing = core.TraceImport(
+            form, str(source), request, f"imported from {source}", columns or "",
+            unit_bytes,
+        )  # fmt: skip
+        _run_interruptibly(importing.run, lambda: remove(target) if target != output else None)
+    if form == "oracle_general":
+        say(_what_is_lost(importing), err=True)
     if str(output) != "-":
         _print([summary_json(output, core.summarise_trace(str(output)))], as_json)
+
+
+@contextmanager
+def _whole_or_nothing(output: Path) -> Iterator[Path]:
+    """Where the trace is made: beside `output`, whose name it gets when it is whole. A pipe gets it
+    as it comes."""
+    if str(output) == "-" or (output.exists() and not output.is_file()):
+        yield output
+        return
+    target = output.with_name(f".{output.name}.{os.getpid()}")
+    try:
+        yield target
+        target.replace(output)
+    except BaseException:
+        remove(target)
+        raise
+
+
+def _what_is_lost(importing: TraceImport) -> str:
+    lost = "perdure: the format has no directions: all are taken as reads"
+    if importing.cut_requests:
+        count = importing.cut_requests
+        lost += (
+            f"; {count:,} request{'s' * (count != 1)} of more than a page, of up to"
+            f" {importing.largest_bytes:,} bytes, {'is' if count == 1 else 'are'} taken as one page"
+        )
+    return f"{lost}. The same trace as csv, with columns op, size and address, keeps both"

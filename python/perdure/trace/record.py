@@ -119,6 +119,7 @@ def run_in_valgrind(
     failure = _import_beside(importing, out, running, progress)
     code = wait_for(running)
     if failure is not None:
+        remove(output)  # what there is of it is no trace
         raise failure
     return code
 

@@ -205,9 +205,9 @@ def estimate(failures: Failures) -> Estimate:
     warnings, mtbf = list(failures.warnings), watched / events
     if events < FEW:
         warnings.append(
-            f"only {events} gaps between failures: the MTBF of {duration_text(mtbf)} may as well "
-            f"be {duration_text(low)} or {duration_text(high)} (95 %); an MTBF wrong by 2 costs "
-            "about a sixteenth more overhead, by 4 a quarter"
+            f"only {events} gap{'s' * (events != 1)} between failures: the MTBF of"
+            f" {duration_text(mtbf)} may as well be {duration_text(low)} or {duration_text(high)}"
+            " (95 %); an MTBF wrong by 2 costs about a sixteenth more overhead, by 4 a quarter"
         )
     law = chance = advice = None
     if events >= FEWEST and min(failures.gaps_s) < max(failures.gaps_s):
