@@ -12,6 +12,7 @@ commit is all that a checkpoint is made of, and what was committed last is whole
 from __future__ import annotations
 
 import json
+import math
 import re
 import struct
 import warnings
@@ -22,13 +23,14 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 import perdure
 from perdure import _core
 
 _ALIGN = 64
 _LENGTH_BYTES = 8
-_FORMAT = 1
+_FORMAT = 2
 _NAME = re.compile(r"layout-([0-9]{5})")
 # The version that others may refer to, and the one after it.
 _KEEP = 2
@@ -36,28 +38,28 @@ _KEEP = 2
 
 @dataclass(frozen=True)
 class Block:
-    """What is to be kept under a key: a tensor of any device, or bytes."""
+    """What is to be kept under a key: a tensor of any device, bytes, or an array of them."""
 
     key: str
-    contents: torch.Tensor | bytes
+    contents: torch.Tensor | NDArray[np.uint8] | bytes
 
     @property
     def size_bytes(self) -> int:
         """Without padding."""
         if isinstance(self.contents, bytes):
             return len(self.contents)
-        return int(self.contents.numel() * self.contents.element_size())
+        return int(self.contents.nbytes)
 
     @property
     def kind(self) -> str:
-        """dtype of a tensor, or bytes."""
+        """dtype of a tensor or array, or bytes."""
         if isinstance(self.contents, bytes):
             return "bytes"
         return str(self.contents.dtype).removeprefix("torch.")
 
     @property
     def shape(self) -> list[int]:
-        """Extents of a tensor."""
+        """Extents of a tensor or array."""
         return [] if isinstance(self.contents, bytes) else list(self.contents.shape)
 
     def room_bytes(self) -> int:
@@ -82,12 +84,12 @@ class Blocks:
         length = struct.unpack_from("<Q", memory)[0] if len(memory) >= _LENGTH_BYTES else 0
         text = bytes(memory[_LENGTH_BYTES : _LENGTH_BYTES + length])
         try:
-            self.index = json.loads(text)
-            entries = self.index["blocks"]
-            self._entries = {entry["key"]: entry for entry in entries}
-        except (ValueError, KeyError, TypeError):
+            self.index: dict[str, Any] = dict(json.loads(text))
+            is_ours = self.index["format"] == _FORMAT
+            self._entries = _entries_of(self.index, len(memory)) if is_ours else {}
+        except (LookupError, RecursionError, TypeError, ValueError):
             raise perdure.Damaged(f"{source}: its index can't be read") from None
-        if self.index.get("format") != _FORMAT:
+        if not is_ours:
             raise perdure.NewerFormat(
                 f"{source} was written by another version of perdure.torch; use that one"
             )
@@ -105,9 +107,9 @@ class Blocks:
         dtype = getattr(torch, str(entry["kind"]), None)
         if not isinstance(dtype, torch.dtype):
             raise perdure.NotFound(f"{self._source}: {key} is no tensor of a type known here")
-        tensor = torch.empty(entry["shape"], dtype=dtype)
-        if tensor.numel() * tensor.element_size() != end - begin:
+        if math.prod(entry["shape"]) * dtype.itemsize != end - begin:
             raise perdure.Damaged(f"{self._source}: {key} has another size than its shape")
+        tensor = torch.empty(entry["shape"], dtype=dtype)
         if tensor.numel() != 0:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # the memory is read-only, and it is only read
@@ -117,14 +119,31 @@ class Blocks:
             tensor.copy_(source.view(tensor.shape))
         return tensor
 
+    def raw(self, key: str) -> NDArray[np.uint8]:
+        """The bytes of a block, where they are: to be copied. Raises NotFound."""
+        _, begin, end = self._range(key)
+        return np.frombuffer(self._memory, np.uint8, end - begin, begin)
+
     def _range(self, key: str) -> tuple[dict[str, Any], int, int]:
         if key not in self._entries:
             raise perdure.NotFound(f"{self._source} has no {key}")
         entry = self._entries[key]
-        begin, size = int(entry["offset"]), int(entry["size"])
-        if begin < 0 or size < 0 or begin + size > len(self._memory):
-            raise perdure.Damaged(f"{self._source}: {key} lies outside of it")
-        return entry, begin, begin + size
+        return entry, entry["offset"], entry["offset"] + entry["size"]
+
+
+def _entries_of(index: Mapping[str, Any], room_bytes: int) -> dict[str, dict[str, Any]]:
+    """The entries by their keys; raises ValueError and others if they can't be."""
+    numbers = [index["room"], index["head"], index.get("number", 0)]
+    for entry in index["blocks"]:
+        numbers += [entry["offset"], entry["size"], entry["room"], *entry["shape"]]
+        within = entry["size"] <= entry["room"] and entry["offset"] + entry["room"] <= room_bytes
+        if not (within and isinstance(entry["kind"], str) and isinstance(entry["key"], str)):
+            raise ValueError("no entry")
+    if not all(type(number) is int and 0 <= number < 2**63 for number in numbers):
+        raise ValueError("no number")
+    if index["room"] > room_bytes:
+        raise ValueError("no room")
+    return {entry["key"]: entry for entry in index["blocks"]}
 
 
 def read_blocks(directory: Path, place: Place | None = None) -> Blocks | None:
@@ -286,8 +305,8 @@ class BlockWriter:
         self._layout, self._entries, self._index_bytes = layout, [dict(s) for s in entries], head
 
 
-def _store(memory: Any, offset: int, contents: torch.Tensor | bytes) -> None:
-    if isinstance(contents, bytes):
+def _store(memory: Any, offset: int, contents: torch.Tensor | NDArray[np.uint8] | bytes) -> None:
+    if isinstance(contents, (bytes, np.ndarray)):
         memory[offset : offset + len(contents)] = np.frombuffer(contents, np.uint8)
     elif contents.numel() != 0:
         tensor = contents.detach()

@@ -3,16 +3,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 from typing import Any
 
-import torch
-
-from perdure.api.errors import Damaged
 from perdure.torch.blocks import Block, BlockWriter
-from perdure.torch.tree import decode, encode
+from perdure.torch.tensors import decode_state, encode_state
 
 _TREE = "tree"
 
@@ -28,9 +24,10 @@ class Checkpoint:
             train(model)
             kept.save({"model": model.state_dict(), "epoch": epoch})
 
-    A state dict holds tensors of any device, numbers, str, bool, None, and dicts, lists and tuples
-    of them. Nothing is pickled. A crash at any time leaves the newest state whose save() or wait()
-    has returned, or the one that was under way. Options are those of perdure.open().
+    A state holds tensors, arrays, plain values and the standard containers (docs/torch.md lists
+    them), and comes back equal: types, shared storages, strides. Nothing is pickled. A crash at any
+    time leaves the newest state whose save() or wait() has returned, or the one that was under way.
+    Options are those of perdure.open().
 
     One thread at a time. With several processes, or for sharded tensors, use PoolWriter. Raises
     Busy if another process has the directory, and what perdure.open() raises.
@@ -49,15 +46,9 @@ class Checkpoint:
         durable in the background; wait(), or the next call, waits for that. Raises TypeError for
         what can't be kept, NoSpace; what was kept before is still there then.
         """
-        tensors: list[torch.Tensor] = []
-
-        def keep(tensor: torch.Tensor) -> int:
-            tensors.append(tensor)
-            return len(tensors) - 1
-
-        text = json.dumps(encode(state, keep)).encode()
+        text, contents = encode_state(state)
         blocks = [Block(_TREE, text)]
-        blocks += [Block(str(number), tensor) for number, tensor in enumerate(tensors)]
+        blocks += [Block(str(number), of_one) for number, of_one in enumerate(contents)]
         self._resume()
         self._writer.begin(blocks, {"number": self._number + 1})
         self._number += 1
@@ -80,10 +71,7 @@ class Checkpoint:
         found = self._writer.newest()
         if found is None:
             return None
-        try:
-            return decode(json.loads(found.data(_TREE)), lambda number: found.tensor(str(number)))
-        except (ValueError, TypeError, AttributeError):
-            raise Damaged(f"{self._path}: the text of the checkpoint can't be read") from None
+        return decode_state(found.data(_TREE), found, str(self._path))
 
     @property
     def number(self) -> int:
@@ -107,5 +95,5 @@ class Checkpoint:
             return
         self._writer.resume()
         found = self._writer.newest()
-        self._number = 0 if found is None else int(found.index.get("number", 0))
+        self._number = 0 if found is None else found.index.get("number", 0)
         self._resumed = True
