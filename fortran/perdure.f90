@@ -301,7 +301,7 @@ contains
     end if
   end function
 
-  ! Finds or makes the array `name` of 1 to 7 extents. Collective.
+  ! Finds or makes the array `name` of 1 to 7 extents, of this rank. Local.
   integer(c_int) function perdure_array_open(pool, name, kind, extents, mode, array, flags)
     type(c_ptr), intent(in) :: pool
     character(len=*), intent(in) :: name

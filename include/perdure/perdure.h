@@ -21,10 +21,14 @@
  * Conventions
  *   - Every call returns 0 or a negative PERDURE_E code, and on failure leaves its out-parameters
  *     alone. perdure_last_error() gives the sentence, per thread.
- *   - Collective: with perdure_mpi.h a pool belongs to a communicator, and open, array_open,
- *     restart, commit, commit_due, commit_begin, commit_wait, levels_wait and close are called by
- *     all its ranks in the same order. If one rank fails in such a call, all return an error
- *     (PERDURE_E_PEER_FAILED on the others). Without MPI a pool has one rank.
+ *   - Collective: with perdure_mpi.h a pool belongs to a communicator, and open, restart, restore,
+ *     delete_version, commit, commit_due, commit_begin, commit_wait, levels_wait and close are
+ *     called by all its ranks in the same order. If one rank fails in such a call, all return an
+ *     error (PERDURE_E_PEER_FAILED on the others). Calls that do not match fail on all ranks with
+ *     PERDURE_E_INVALID and a sentence that names two of them; then nothing was done, and all may
+ *     go on. Without MPI a pool has one rank.
+ *   - Local: all other calls. Arrays and scalars are each rank's own: ranks may have other ones, in
+ *     other shapes and modes.
  *   - Threads: one thread at a time calls into a pool; a second one gets PERDURE_E_STATE. Different
  *     pools are independent.
  *   - A process that was forked off gets PERDURE_E_STATE for the pools of its parent.
@@ -167,13 +171,17 @@ typedef struct perdure_pool_status {
  * Errors: BUSY, FOREIGN, RANKS, DAMAGED, NEWER_FORMAT, NO_SPACE, IO, UNSUPPORTED. */
 PERDURE_API int perdure_open(const char* path, const perdure_options* options, perdure_pool** pool);
 
-/* Waits for an unfinished commit, then releases the pool. What was not committed is not kept. */
+/* Waits for an unfinished commit, then releases the pool, in any case. What was not committed is
+ * not kept. Collective; but while a C++ exception unwinds, a rank leaves without waiting for the
+ * others. If other ranks are in another call, that fails on them (INVALID), and all they can do
+ * with the pool is close it. */
 PERDURE_API int perdure_close(perdure_pool* pool);
 
 /* Finds or makes the array `name` (UTF-8, 1 to 255 bytes) of a perdure_type and perdure_mode with
- * `dimensions` (1 to 8) extents in `shape`, row-major; an extent may be 0. Collective. All space is
- * allocated here (NO_SPACE). SHAPE when the pool holds the name with another type, shape or mode.
- * Contents are defined after perdure_restart(). */
+ * `dimensions` (1 to 8) extents in `shape`, row-major; an extent may be 0. Local: an array is this
+ * rank's; others may lack it, or have one of its name in another shape and mode. All space is
+ * allocated here (NO_SPACE). SHAPE when this rank's part of the pool holds the name with another
+ * type, shape or mode. Contents are defined after perdure_restart(). */
 PERDURE_API int perdure_array_open(perdure_pool* pool, const char* name, int type,
                                    unsigned dimensions, const uint64_t* shape, int mode,
                                    const perdure_array_options* options, perdure_array** array);

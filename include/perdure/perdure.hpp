@@ -238,13 +238,14 @@ class Pool {
   }
 
   // Waits for an unfinished commit, whose failure it throws, and releases the pool in any case.
-  // Collective. What was not committed is not kept. A pool that has objects of in-place versioning
-  // cannot be closed (STATE): end those first.
+  // Collective; while an exception unwinds, a rank leaves without waiting for the others. What was
+  // not committed is not kept. A pool that has objects of in-place versioning cannot be closed
+  // (STATE): end those first.
   void close() { check(release()); }
 
-  // Finds or makes the array `name` (UTF-8, 1 to 255 bytes) and allocates all its space.
-  // Collective. Errors: SHAPE if the pool holds the name with another type, shape or mode;
-  // NO_SPACE, INVALID.
+  // Finds or makes the array `name` (UTF-8, 1 to 255 bytes) of this rank and allocates all its
+  // space. Local: ranks may have other arrays, or of other shapes. Errors: SHAPE if this rank's
+  // part of the pool holds the name with another type, shape or mode; NO_SPACE, INVALID.
   template <typename T>
   Array<T> array(const std::string& name, const Shape& shape, Mode mode,
                  const ArrayOptions<T>& options = {}) {
@@ -254,16 +255,15 @@ class Pool {
     if (options.checksums == true) c_options.flags |= PERDURE_CHECKSUM;
     if (options.checksums == false) c_options.flags |= PERDURE_NO_CHECKSUM;
     c_options.buffer = options.buffer.data();
-    // A buffer that is too small has, for the library, no dimensions: so all ranks learn of it.
     const auto elements = Array<T>(nullptr, shape).size();
-    const bool fits = options.buffer.empty() || options.buffer.size() >= elements;
-    const auto dimensions = fits ? static_cast<unsigned>(shape.size()) : 0U;
+    if (!options.buffer.empty() && options.buffer.size() < elements) {
+      throw Error(PERDURE_E_INVALID,
+                  "the buffer of array '" + name + "' is too small for its shape");
+    }
     perdure_array* handle = nullptr;
-    const int code =
-        perdure_array_open(handle_, name.c_str(), type_of<T>(), dimensions, shape.data(),
-                           static_cast<perdure_mode>(mode), &c_options, &handle);
-    if (!fits) throw Error(code, "the buffer of array '" + name + "' is too small for its shape");
-    check(code);
+    check(perdure_array_open(handle_, name.c_str(), type_of<T>(),
+                             static_cast<unsigned>(shape.size()), shape.data(),
+                             static_cast<perdure_mode>(mode), &c_options, &handle));
     return Array<T>(handle, shape);
   }
 

@@ -86,15 +86,16 @@ void CommitWatch::start() {
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
-void CommitWatch::enter(std::string doing, bool all_come) {
+void CommitWatch::enter(std::string doing, Call call) {
   const std::lock_guard<std::mutex> lock(mutex_);
   since_ns_ = monotonic_ns();
   doing_ = std::move(doing);
+  call_ = call;
   said_ = false;
   CommitLine& own = line(lines_.own);
   own.waits.store(1, std::memory_order_relaxed);
   own.commits.fetch_add(1, std::memory_order_release);
-  if (!all_come && !thread_.joinable() && !patience_.endless()) start();
+  if (call != Call::fence && !thread_.joinable() && !patience_.endless()) start();
 }
 
 void CommitWatch::leave() {
@@ -114,13 +115,13 @@ std::optional<std::string> CommitWatch::sentence(std::uint64_t waited_ns) const 
     if (waits && i < lines_.own) return std::nullopt;  // that rank says it
     if (waits) waiting.push_back(line(i).rank);
   }
-  if (missing.empty() && lines_.count == lines_.ranks)
-    return std::nullopt;  // all came: one is slow
+  const bool known = lines_.count == lines_.ranks || call_ == Call::other;
+  if (missing.empty() && known) return std::nullopt;  // all came: one is slow
   const bool one = waiting.size() == 1;
   return "Perdure: " + names_of(waiting) + (one ? " has" : " have") + " waited " +
          seconds_of(waited_ns) + " in " + doing_ + " (pool " + pool_ + ") for " +
          (missing.empty() ? "a rank of another node" : names_of(missing)) +
-         ". A commit needs all ranks of the pool, so all must reach it equally often "
+         ". It needs all ranks of the pool, so all must come to it, equally often "
          "(docs/windows.md)";
 }
 
@@ -133,7 +134,8 @@ void CommitWatch::work() {
   while (!changed_.wait_for(lock, look_again, [this] { return stopping_; })) {
     if (since_ns_ == 0) continue;
     const std::uint64_t waited_ns = monotonic_ns() - since_ns_;
-    const bool over = patience_.ended_after_ns != 0 && waited_ns >= patience_.ended_after_ns;
+    const bool over = patience_.ended_after_ns != 0 && waited_ns >= patience_.ended_after_ns &&
+                      call_ != Call::other;
     const bool late = patience_.said_after_ns != 0 && waited_ns >= patience_.said_after_ns;
     if (!over && (!late || said_)) continue;
     const auto text = sentence(waited_ns);

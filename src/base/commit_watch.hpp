@@ -9,7 +9,8 @@
 // patience. The lowest rank of the machine that waits speaks for all of it, once in a commit.
 //
 // The thread is started by the first commit that a rank could miss: MPI_Win_fence, to which all
-// ranks of a window come anyway, is counted only.
+// ranks of a window come anyway, is counted only. The other collective calls of a pool are watched
+// as well, as ranks that are in calls of two pools meet nobody (agreement.hpp has those of one).
 //
 // Threads: the pool's caller, and one of its own, which reads. Failure: without shared memory there
 // is no watch.
@@ -61,9 +62,13 @@ class CommitWatch {
   CommitWatch(const CommitWatch&) = delete;
   CommitWatch& operator=(const CommitWatch&) = delete;
 
-  // This rank has come to a commit, here described ("perdure_commit"). `all_come`: no rank can stay
-  // away from it.
-  void enter(std::string doing, bool all_come = false);
+  enum class Call {
+    commit,
+    fence,  // no rank can stay away from it
+    other,  // no commit, and may be slow: nobody is ended for it, nor guessed on another node
+  };
+  // This rank has come to a collective call, here described ("perdure_commit").
+  void enter(std::string doing, Call call = Call::commit);
   void leave();
 
  private:
@@ -81,6 +86,7 @@ class CommitWatch {
   std::condition_variable changed_;
   std::uint64_t since_ns_ = 0;  // 0: in no commit
   std::string doing_;
+  Call call_ = Call::commit;
   bool said_ = false;
   bool stopping_ = false;
   std::thread thread_;
@@ -89,8 +95,9 @@ class CommitWatch {
 // From enter() to leave(); a null watch does nothing.
 class WatchedCommit {
  public:
-  WatchedCommit(CommitWatch* watch, std::string doing, bool all_come = false) : watch_(watch) {
-    if (watch_ != nullptr) watch_->enter(std::move(doing), all_come);
+  using Call = CommitWatch::Call;
+  WatchedCommit(CommitWatch* watch, std::string doing, Call call = Call::commit) : watch_(watch) {
+    if (watch_ != nullptr) watch_->enter(std::move(doing), call);
   }
   ~WatchedCommit() {
     if (watch_ != nullptr) watch_->leave();

@@ -108,6 +108,23 @@ TEST_F(CommitWatchTest, ranks_of_another_machine_are_missing_where_none_is_here)
   watch->leave();
 }
 
+// Loading a version may take longer than any patience: whom a rank of another node waits for is not
+// guessed. Which ranks of this machine are missing is known.
+TEST_F(CommitWatchTest, of_other_calls_only_what_is_missing_here_is_named) {
+  const auto watch = watch_of(0, 4);
+  come(1);
+  come(2);
+  watch->enter("the first", CommitWatch::Call::other);
+  ::usleep(300'000);
+  watch->leave();
+  come(1);
+  watch->enter("perdure_restart", CommitWatch::Call::other);
+  const std::string text = said();
+  EXPECT_EQ(text.find("the first"), std::string::npos) << text;
+  EXPECT_NE(text.find("in perdure_restart (pool /pool) for rank 12."), std::string::npos) << text;
+  watch->leave();
+}
+
 TEST_F(CommitWatchTest, times_are_read_and_what_is_none_is_refused) {
   EXPECT_EQ(parse_commit_patience(nullptr, nullptr).value().said_after_ns, 30'000 * ms);
   EXPECT_EQ(parse_commit_patience("2s", "1min").value().ended_after_ns, 60'000 * ms);

@@ -31,6 +31,17 @@ class Transfer {
   virtual Result<bool> done() = 0;
 };
 
+// The collective call that this rank is in, for agreement.hpp alone.
+struct CallUnderWay {
+  const char* name = nullptr;  // null: none
+  std::uint64_t count = 0;     // of the calls that have exchanged anything, with this one
+  std::uint64_t step = 0;      // its exchanges so far
+  std::uint64_t file = 0;      // that it concerns, by number, where a group has several; 0: none
+  bool is_last = false;        // this rank leaves the group with it
+  Status mismatch;             // it is another call on another rank, so it is over
+  Status gone;                 // a rank has left the group: no call is possible any more
+};
+
 class Group {
  public:
   virtual ~Group() = default;
@@ -54,7 +65,7 @@ class Group {
                                                        std::span<const std::byte> bytes) = 0;
   virtual Result<std::unique_ptr<Transfer>> start_receive(std::uint32_t from,
                                                           std::span<std::byte> bytes) = 0;
-  // Collective: all_max() that waits for nobody.
+  // Collective: all_max() that waits for nobody, and is never met by an all_max().
   virtual Result<std::unique_ptr<Transfer>> start_all_max(std::span<std::uint64_t> values) = 0;
 
   // Collective: the node of each rank, numbered from 0. Ranks of one node fail together.
@@ -63,8 +74,13 @@ class Group {
   // Another thread may call this group while this one does something else with the message library.
   virtual bool may_be_used_beside() const { return false; }
 
+  CallUnderWay& call() { return call_; }
+
  protected:
   Status check_other(std::uint32_t rank) const;
+
+ private:
+  CallUnderWay call_;
 };
 
 // A group of one.

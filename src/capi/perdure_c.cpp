@@ -100,7 +100,9 @@ perdure::Result<int> commit_due(perdure_pool& pool) {
     if (!planned || pool.energy->is_due()) due = PERDURE_DUE;
     if (pool.pool->run_page().stop_asked()) due = PERDURE_DUE_LAST;
   }
-  PERDURE_TRY(pool.group->all_max({&due, 1}));
+  const WatchedCommit watched(pool.watch.get(), "perdure_commit_due", WatchedCommit::Call::other);
+  const perdure::CollectiveCall call(*pool.group, "perdure_commit_due");
+  PERDURE_TRY(agree_max(*pool.group, Status::success(), {&due, 1}));
   if (due == PERDURE_DUE_LAST && pool.levels) pool.levels->take_next();
   return static_cast<int>(due);
 }
@@ -125,11 +127,7 @@ int perdure_close(perdure_pool* pool) {
   if (Status state = check_no_objects(pool); !state.ok()) return perdure::report(state);
   PoolCall call(pool);
   if (!call.status().ok()) return perdure::report(call.status());  // what the parent has stays
-  const int code = guarded([&]() -> Status {
-    if (!pool->pool->commit_pending()) return Status::success();
-    const auto waited = pool->pool->commit_wait();
-    return waited.status();
-  });
+  const int code = guarded([&] { return perdure::close_with_others(*pool); });
   call.forget();
   delete pool;
   return code;
@@ -143,10 +141,8 @@ int perdure_array_open(perdure_pool* pool, const char* name, int type, unsigned 
         need(name != nullptr && array != nullptr, "a name and a place for the array are needed"));
     quiesce(pool);
     const perdure_array_options given = options == nullptr ? perdure_array_options{} : *options;
-    auto made = make_shape(type, dimensions, shape, mode, given);
-    // The other ranks may be right: they wait in the agreement that opening an array ends with.
-    if (!made.ok()) return agree(*pool->group, made.status());
-    return open_array(pool, name, made.take(), given, array);
+    PERDURE_TRY_ASSIGN(auto made, make_shape(type, dimensions, shape, mode, given));
+    return open_array(pool, name, std::move(made), given, array);
   });
 }
 
@@ -161,6 +157,7 @@ int perdure_scalar(perdure_pool* pool, const char* name, void* address, size_t b
 int perdure_restart(perdure_pool* pool, uint64_t* version) {
   return guarded_on(pool, [&]() -> Status {
     PERDURE_TRY(check_no_objects(pool));
+    const WatchedCommit watched(pool->watch.get(), "perdure_restart", WatchedCommit::Call::other);
     return store_value(pool->pool->restart(), version);
   });
 }
@@ -184,6 +181,7 @@ int perdure_versions(const perdure_pool* pool, perdure_version_info* versions, s
 int perdure_restore(perdure_pool* pool, uint64_t version) {
   return guarded_on(pool, [&]() -> Status {
     PERDURE_TRY(check_no_objects(pool));
+    const WatchedCommit watched(pool->watch.get(), "perdure_restore", WatchedCommit::Call::other);
     return pool->pool->restore(version);
   });
 }
@@ -191,6 +189,8 @@ int perdure_restore(perdure_pool* pool, uint64_t version) {
 int perdure_delete_version(perdure_pool* pool, uint64_t version) {
   return guarded_on(pool, [&]() -> Status {
     quiesce(pool);
+    const WatchedCommit watched(pool->watch.get(), "perdure_delete_version",
+                                WatchedCommit::Call::other);
     return pool->pool->delete_version(version);
   });
 }
@@ -269,8 +269,11 @@ int perdure_commit_wait(perdure_pool* pool, uint64_t* version) {
 
 int perdure_levels_wait(perdure_pool* pool, uint64_t* version) {
   return guarded_on(pool, [&]() -> Status {
-    PERDURE_TRY(pool->pool->usable());
     quiesce(pool);
+    const WatchedCommit watched(pool->watch.get(), "perdure_levels_wait",
+                                WatchedCommit::Call::other);
+    const perdure::CollectiveCall call(*pool->group, "perdure_levels_wait");
+    PERDURE_TRY(agree(*pool->group, pool->pool->usable()));
     if (!pool->levels) return store_value(perdure::Result<uint64_t>(uint64_t{0}), version);
     return store_value(pool->levels->wait(), version);
   });

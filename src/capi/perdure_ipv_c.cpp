@@ -11,6 +11,7 @@
 #include <map>
 #include <mutex>
 
+#include "base/agreement.hpp"
 #include "base/commit_watch.hpp"
 #include "base/loaded_code.hpp"
 #include "freed_objects.hpp"
@@ -128,6 +129,7 @@ int version_by(Result<std::uint64_t> (ObjectSet::*call)(), const char* name,
                std::uint64_t* version) {
   return guarded([&]() -> Status {
     PERDURE_TRY(need_set());
+    const perdure::CollectiveCall collective(*set_pool->group, name);
     const WatchedCommit watched(set_pool->watch.get(), name);
     const auto durable = (set->*call)();
     offer_rows();
@@ -185,6 +187,7 @@ int perdure_ipv_object(const char* name, void* address, size_t bytes,
     if (given.own_pages != 0 && given.own_pages != 1) {
       return {Code::invalid_argument, "own_pages is 0 or 1"};
     }
+    const perdure::CollectiveCall collective(*set_pool->group, "perdure_ipv_object");
     return set->add(name == nullptr ? "" : name, address, bytes, given.tier,
                     given.own_pages == 1 || has_whole_pages(address, bytes));
   });
@@ -230,6 +233,7 @@ void perdure_ipv_free(void* address) {
 int perdure_ipv_restart(uint64_t* version) {
   return guarded([&]() -> Status {
     PERDURE_TRY(need_set());
+    const perdure::CollectiveCall collective(*set_pool->group, "perdure_ipv_restart");
     const auto restored = set->restart();
     take_bounds();
     if (restored.ok()) watch_memory();
@@ -251,6 +255,7 @@ int perdure_ipv_close(void) {
     if (set == nullptr) return Status::success();
     low = high = perdure_ipv_low = perdure_ipv_high = 0;
     perdure::FreedObjects::stop();
+    const perdure::CollectiveCall collective(*set_pool->group, "perdure_ipv_close");
     const Status closed = set->close();
     set_pool->objects = nullptr;
     delete set;

@@ -9,6 +9,15 @@
 #include "mpi/watch_commits.hpp"
 #include "pool_handle.hpp"
 
+namespace {
+
+perdure::Status agree_to_open(perdure::Group& group, const perdure::Status& local) {
+  const perdure::CollectiveCall call(group, "perdure_open_mpi");
+  return agree(group, local);
+}
+
+}  // namespace
+
 extern "C" int perdure_open_mpi(MPI_Comm comm, const char* path, const perdure_options* options,
                                 perdure_pool** pool) {
   return perdure::guarded([&]() -> perdure::Status {
@@ -16,7 +25,7 @@ extern "C" int perdure_open_mpi(MPI_Comm comm, const char* path, const perdure_o
     PERDURE_TRY_ASSIGN(auto group, perdure::MpiGroup::create(comm));
     const MPI_Comm own = group->comm();
     const auto patience = perdure::commit_patience_of_environment();
-    PERDURE_TRY(perdure::agree(*group, patience.status()));
+    PERDURE_TRY(agree_to_open(*group, patience.status()));
     PERDURE_TRY(perdure::open_handle(std::move(group), path, options, pool));
     (*pool)->watch = perdure::watch_commits(own, path, patience.value());
     return perdure::Status::success();

@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 
 #include "base/agreement.hpp"
 #include "base/commit_watch.hpp"
@@ -16,7 +17,7 @@
 perdure_pool::perdure_pool() = default;
 
 perdure_pool::~perdure_pool() {
-  if (levels && !fork.in_child()) levels->close();
+  if (levels && !fork.in_child()) levels->close(!closes_alone);
 }
 
 namespace perdure {
@@ -76,6 +77,21 @@ PoolCall::PoolCall(const perdure_pool* pool) : pool_(pool) {
     status_ = Status(Code::wrong_state, "another thread is in a call on ", name(),
                      "; one thread at a time may call into a pool");
   }
+}
+
+Status close_with_others(perdure_pool& pool) {
+  const CollectiveCall call(*pool.group, "perdure_close", CollectiveCall::Kind::last);
+  // The others may know nothing of this rank's exception, and never come.
+  if (pool.group->ranks() > 1 && std::uncaught_exceptions() > 0) return Status::success();
+  const bool pending = pool.pool->commit_pending();
+  const Subject subject{pending ? About::begun : About::nothing,
+                        pending ? pool.pool->next_version() : 0};
+  const WatchedCommit watched(pool.watch.get(), "perdure_close", WatchedCommit::Call::other);
+  const Status all = agree(*pool.group, Status::success(), subject);
+  pool.closes_alone = !all.ok();
+  if (all.code() == Code::wrong_state && !pending) return Status::success();  // agreement.hpp, M5
+  PERDURE_TRY(all);
+  return pending ? pool.pool->commit_wait().status() : Status::success();
 }
 
 void quiesce(const perdure_pool* pool) {
@@ -139,6 +155,7 @@ Result<OpenOptions> open_options(const perdure_options* given) {
 
 Status open_handle(std::unique_ptr<Group> group, const char* path, const perdure_options* options,
                    perdure_pool** pool) {
+  const CollectiveCall call(*group, "perdure_open");
   auto converted = open_options(options);
   Status local = converted.status();
   if (path == nullptr || *path == '\0' || pool == nullptr) {
@@ -161,7 +178,7 @@ Status open_handle(std::unique_ptr<Group> group, const char* path, const perdure
   PERDURE_TRY_ASSIGN(auto opened, std::move(found));
   // Not every launcher gives its environment to all ranks: rank 0's counts.
   std::uint64_t watched = opened->run_page().may_be_stopped() ? 1 : 0;
-  PERDURE_TRY(group->all_max({&watched, 1}));
+  PERDURE_TRY(agree_max(*group, Status::success(), {&watched, 1}));
   handle->stop_watched = watched != 0;
   handle->group = std::move(group);
   handle->pool = std::move(opened);

@@ -45,6 +45,7 @@ struct perdure_pool {
   std::vector<std::unique_ptr<perdure_array>> arrays;
   bool of_windows = false;                // closed with its last window, not by perdure_close()
   bool stop_watched = false;              // rank 0 looks whether the job is to end
+  bool closes_alone = false;              // the other ranks do something else
   perdure::ObjectSet* objects = nullptr;  // in-place versioning makes its versions
 };
 
@@ -94,6 +95,10 @@ int guarded_on(const perdure_pool* pool, const Body& body) noexcept {
     return body();
   });
 }
+
+// Collective, before the pool is deleted in any case: ends an unfinished commit. If other ranks are
+// in other calls, these fail, and the commit is dropped.
+Status close_with_others(perdure_pool& pool);
 
 // Nothing of the pool runs beside the program when it returns.
 void quiesce(const perdure_pool* pool);

@@ -102,7 +102,7 @@ Status ObjectSet::add(const std::string& name, void* address, std::size_t bytes,
   ArrayOptions given;
   given.writer = object.get();
   given.spare_copy = options_.lag != 0 && object->asked() == PERDURE_IPV_STREAM;
-  PERDURE_TRY_ASSIGN(auto array, pool_.open_array(name, shape_of(bytes), given));
+  PERDURE_TRY_ASSIGN(auto array, pool_.open_array_on_all(name, shape_of(bytes), given));
   object->attach(array);
   objects_.push_back(std::move(object));
   return Status::success();

@@ -735,14 +735,14 @@ void Levels::drain_last(std::uint64_t start_ns) {
   drain_next();
 }
 
-void Levels::close() {
+void Levels::close(bool together) {
   if (!active_) return;
   active_ = false;
   const std::uint64_t start_ns = monotonic_ns();
   finish_under_way();
   if (taking_) {
     const bool whole = phase() == Phase::whole;
-    agree_at_the_end(start_ns);
+    if (together) agree_at_the_end(start_ns);
     if (!whole) {
       std::fprintf(stderr, "perdure: %s: rank %u: the last version that was due is only here\n",
                    directory_.c_str(), group_.rank());

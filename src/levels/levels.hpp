@@ -89,8 +89,9 @@ class Levels final : public VersionTaker {
   // [collective] Opens the pool with the newest version that any level can give (restart.hpp). What
   // was done is said on stderr by rank 0.
   Result<std::unique_ptr<Pool>> open(const OpenOptions& options);
-  // [collective] Ends what is under way, as far as patience goes. Before the pool is closed.
-  void close();
+  // Ends what is under way, as far as patience goes. Before the pool is closed. Collective if the
+  // other ranks close as well (`together`), and else local.
+  void close(bool together = true);
 
   // [collective] Waits, as far as patience goes, until every version that is under way has arrived:
   // on other nodes, and in the directories of the drains with its manifest. Returns the newest that

@@ -47,6 +47,8 @@ bool is_native(const char* datarep) {
 // Collective. Another representation is the MPI library's affair, if no other handle is cached: the
 // two would not see each other's bytes.
 int pass_through(OpenFile& open) {
+  const std::shared_ptr<MpiGroup> group = open.group;  // outlives the file
+  const CollectiveCall call(*group, "MPI_File_set_view", open.number);
   Status alone;
   if (open.file->is_shared()) {
     alone = Status(Code::unsupported, open.file->path(),
@@ -74,6 +76,7 @@ int file_set_size(MPI_File file, MPI_Offset size) {
   if (open == nullptr || size < 0 || !open->writable) {
     return FileCalls::set_size::real(file, size);
   }
+  const CollectiveCall call(*open->group, "MPI_File_set_size", open->number);
   const auto cut = open->file->set_size(*open->group, static_cast<std::uint64_t>(size));
   if (!cut.ok()) return raise_on_file(file, cut.status());
   if (cut.value()) return MPI_SUCCESS;
@@ -89,6 +92,7 @@ int file_preallocate(MPI_File file, MPI_Offset size) {
   if (open == nullptr || size < 0 || !open->writable) {
     return FileCalls::preallocate::real(file, size);
   }
+  const CollectiveCall call(*open->group, "MPI_File_preallocate", open->number);
   const Status allocated = open->file->preallocate(*open->group, static_cast<std::uint64_t>(size));
   return allocated.ok() ? MPI_SUCCESS : raise_on_file(file, allocated);
 }
@@ -105,6 +109,7 @@ int file_get_size(MPI_File file, MPI_Offset* size) {
 int file_set_info(MPI_File file, MPI_Info info) {
   OpenFile* open = find_file(file);
   if (open == nullptr) return FileCalls::set_info::real(file, info);
+  const CollectiveCall call(*open->group, "MPI_File_set_info", open->number);
   CacheOptions changed = open->options;
   const Status good = agree(*open->group, change_cache_options(read_info(info), changed));
   if (!good.ok()) return raise_on_file(file, good);
@@ -138,6 +143,7 @@ int file_set_view(MPI_File file, MPI_Offset displacement, MPI_Datatype etype, MP
   }
   const int error = FileCalls::set_view::real(file, displacement, etype, filetype, datarep, info);
   if (open == nullptr || error != MPI_SUCCESS) return error;
+  const CollectiveCall call(*open->group, "MPI_File_set_view", open->number);
   const auto of_etype = map_of(etype);
   const auto of_filetype = map_of(filetype);
   Status good = of_etype.ok() ? of_filetype.status() : of_etype.status();
@@ -173,6 +179,7 @@ int file_seek_shared(MPI_File file, MPI_Offset offset, int whence) {
   if (open == nullptr || !is_whence(whence)) {
     return FileCalls::seek_shared::real(file, offset, whence);
   }
+  const CollectiveCall call(*open->group, "MPI_File_seek_shared", open->number);
   // Nobody moves the pointer while rank 0 reads and stores it.
   PERDURE_ASSERT(open->group != nullptr);
   if (const int error = finish(*open, Status::success()); error != MPI_SUCCESS) return error;
@@ -207,6 +214,7 @@ int file_set_atomicity(MPI_File file, int flag) {
   OpenFile* open = find_file(file);
   const int error = FileCalls::set_atomicity::real(file, flag);
   if (open == nullptr || error != MPI_SUCCESS) return error;
+  const CollectiveCall call(*open->group, "MPI_File_set_atomicity", open->number);
   // The lock of atomic mode is in the part.
   const Status cached = flag != 0 ? open->file->become_cached() : Status::success();
   if (const int raised = finish(*open, cached); raised != MPI_SUCCESS) return raised;

@@ -41,6 +41,7 @@ struct OpenFile {
   MPI_File handle{};
   std::shared_ptr<CachedFile> file;
   std::shared_ptr<MpiGroup> group;  // perhaps of several files
+  std::uint64_t number = 0;         // of the file in it, the same on all ranks
   CacheOptions options;
   int amode = 0;
   bool readable = false;

@@ -298,9 +298,11 @@ Result<std::shared_ptr<CachedFile>> open_file(MpiGroup& group, OpenRequest& requ
 // Collective; everything but the table.
 Result<std::unique_ptr<OpenFile>> open_cached(std::shared_ptr<MpiGroup> group, OpenRequest& request,
                                               const Claims& claims, int amode, MPI_File handle) {
+  const CollectiveCall call(*group, "MPI_File_open");
   auto open = std::make_unique<OpenFile>();
+  open->number = group->call().count + 1;
   PERDURE_TRY_ASSIGN(open->file, open_file(*group, request, claims));
-  open->group = std::move(group);
+  open->group = group;
   open->handle = handle;
   open->options = std::move(request.options);
   open->amode = amode;
@@ -369,6 +371,11 @@ int file_open(MPI_Comm comm, const char* name, int amode, MPI_Info info, MPI_Fil
 int file_close(MPI_File* file) {
   OpenFile* known = find_file(*file);
   if (known == nullptr) return FileCalls::close::real(file);
+  const std::shared_ptr<MpiGroup> group = known->group;  // outlives the file
+  const CollectiveCall call(*group, "MPI_File_close", known->number);
+  if (Status all = agree(*group, Status::success()); !all.ok()) {
+    return raise_on_file(*file, all);
+  }
   const std::unique_ptr<OpenFile> open(known);
   const bool discard = (open->amode & MPI_MODE_DELETE_ON_CLOSE) != 0;
   const Status closed = close_cached(*open, discard);

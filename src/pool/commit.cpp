@@ -49,7 +49,8 @@
 //       (judgement.hpp).
 //   I6  If a rank fails in 1 or 2, 3 reports it to all; those that had completed v open it again
 //       before any rank returns, so that a second try for v does not meet the first one's remains
-//       (as I4).
+//       (as I4). So they do if a rank is in another call than this commit, as 3 tells all as well
+//       (agreement.hpp, M2): what says "3 had completed" below is said of ranks that all commit v.
 //   I7  Lineage is in the state word, so that a restore is one 8-byte store on each rank, and no
 //       version that it abandoned is ever newest again: not after a crash right after it (heads
 //       are r), nor between its ranks (recover.cpp, C1), nor later (only r's descendants follow).
@@ -92,10 +93,13 @@ Status complete_locally(const CommitParties& parties, const Catalogue& next, con
   return parties.device.check();  // I9
 }
 
+Status open_again(const CommitParties& parties, const Catalogue& next) {
+  return open_slot(parties.device, parties.slots, next.version, next.parent);
+}
+
 // I6: leaves no COMPLETE of `next` on any rank.
 CommitResult retract(const CommitParties& parties, const Catalogue& next, const Status& cause) {
-  const Status opened =
-      agree(parties.group, open_slot(parties.device, parties.slots, next.version, next.parent));
+  const Status opened = agree(parties.group, open_again(parties, next));
   if (opened.ok()) return {CommitOutcome::retracted, cause};
   return {CommitOutcome::unknown, cause};
 }
@@ -115,7 +119,9 @@ Status delete_slot(Device& device, Slots& slots, std::uint64_t version, std::uin
 CommitResult commit_version(const CommitParties& parties, const Catalogue& next,
                             const Status& data) {
   const Status local = complete_locally(parties, next, data);
-  const Status all = agree_max(parties.group, local, parties.words);  // 3
+  const auto reopen = [&] { return open_again(parties, next); };  // as retract() does
+  const Status all = agree_max(parties.group, local, parties.words, parties.subject, reopen);  // 3
+  if (is_undone_mismatch(parties.group, all)) return {CommitOutcome::retracted, all};
   if (!all.ok()) {
     const bool agreed = !local.ok() || all.code() == Code::peer_failed;
     return agreed ? retract(parties, next, all) : CommitResult{CommitOutcome::unknown, all};

@@ -7,6 +7,7 @@
 
 #include <span>
 
+#include "base/agreement.hpp"
 #include "base/group.hpp"
 #include "base/status.hpp"
 #include "pmem/device.hpp"
@@ -24,6 +25,7 @@ struct CommitParties {
   const RunPage& run_page;
   std::uint64_t iteration = no_iteration;  // only for a rehearsed failure
   std::span<std::uint64_t> words = {};     // each becomes the largest of all ranks' in step 3
+  Subject subject = {};                    // what step 3 is about
 };
 
 enum class CommitOutcome {

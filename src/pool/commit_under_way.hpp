@@ -18,6 +18,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/agreement.hpp"
 #include "base/assert.hpp"
 #include "base/status.hpp"
 #include "pool/catalogue.hpp"
@@ -43,11 +44,13 @@ struct VersionUnderWay {
   std::vector<Participant> participants;
   std::vector<RetiredArray> retired;
   std::uint64_t iteration = no_iteration;
+  About about = About::version;
   Status begun;           // what this rank did of it so far
   bool is_saved = false;  // the working copies are up to date, or `begun` says why not
   std::uint64_t saved_bytes = 0;
   std::uint64_t blocked_ns = 0;  // how long the application has waited for it
 
+  Subject subject() const { return {about, catalogue.version}; }
   bool has(const VersionedArray& array) const {
     return array.part_of_version() == catalogue.version;
   }

@@ -120,7 +120,7 @@ Status Pool::check_usable() const {
     return Status(Code::wrong_state,
                   "the pool failed earlier and must be reopened: ", broken_.message());
   }
-  return Status::success();
+  return check_all_there(group_);
 }
 
 Status Pool::check_open_to_others() const {
@@ -182,6 +182,7 @@ Status Pool::save_with_token(const VersionUnderWay& version, std::uint64_t& byte
 
 Result<bool> Pool::admit_companion(const std::string& name, const std::string& obstacle) {
   if (options_.taker == nullptr) return false;
+  const CollectiveCall call(group_, "MPI_File_open");
   return options_.taker->admit(name, obstacle);
 }
 
@@ -208,6 +209,7 @@ Status Pool::add_companion(Companion& companion, bool kept) {
     if (local.ok()) companions_.push_back(&companion);
     return local;
   }
+  const CollectiveCall call(group_, "MPI_File_open");
   const SlotView newest = slots_.read(slots_.slot_of(head()));
   if (local.ok() && (!newest.body || newest.body->version != head())) {
     local = Status(Code::damaged, "version ", head(), " can't be read");
@@ -235,14 +237,15 @@ Status Pool::check_alone(const std::string& what) const {
 
 // A rank that cannot take part still keeps step with the two agreements of a commit that fails
 // (commit.cpp, 4 and I6), so that no other rank waits for it.
-Status Pool::refuse_commit(const Status& state) {
-  const Status all = agree(group_, state);
+Status Pool::refuse_commit(const Status& state, const Subject& subject) {
+  const Status all = agree(group_, state, subject);
   if (all.ok()) return all;
   if (Status closed = agree(group_, Status::success()); !closed.ok()) return closed;
   return all;
 }
 
 Result<std::uint64_t> Pool::commit(const Status& ready) {
+  const CollectiveCall call(group_, "perdure_commit");
   if (commit_pending()) PERDURE_TRY(commit_wait().status());
   if (Status state = check_committable(); !state.ok()) return refuse_commit(state);
   const std::uint64_t start_ns = monotonic_ns();
@@ -264,8 +267,10 @@ Result<std::uint64_t> Pool::save_and_finish(VersionUnderWay version, std::uint64
 }
 
 Status Pool::commit_capture(const Status& ready) {
+  const CollectiveCall call(group_, "perdure_ipv_persist");
   if (commit_pending()) PERDURE_TRY(commit_wait().status());
   VersionUnderWay version = begin_version(ready.ok() ? check_committable() : ready);
+  version.about = About::begun;
   const Status begun = version.begun;
   under_way_.capture(std::move(version));
   return begun;
@@ -281,6 +286,7 @@ void Pool::commit_save(bool apart) {
 }
 
 Result<std::uint64_t> Pool::commit_captured() {
+  const CollectiveCall call(group_, "perdure_ipv_persist");
   VersionUnderWay version = under_way_.take_captured();
   if (Status state = check_committable(); !state.ok()) return refuse_commit(state);
   return save_and_finish(std::move(version), monotonic_ns());
@@ -292,11 +298,13 @@ BackgroundSaver& Pool::saver() {
 }
 
 Status Pool::commit_begin() {
+  const CollectiveCall call(group_, "perdure_commit_begin");
   if (commit_pending()) PERDURE_TRY(commit_wait().status());
   PERDURE_TRY(check_committable());
   PERDURE_TRY(check_alone("can't be committed in the background"));
   const std::uint64_t start_ns = monotonic_ns();
   VersionUnderWay version = begin_version(Status::success());
+  version.about = About::begun;
   const Status begun = version.begun;
   if (begun.ok()) {
     saver().start(version.arrays());
@@ -326,6 +334,7 @@ Status Pool::before_write(const VersionedArray& array) {
 }
 
 Result<std::uint64_t> Pool::commit_wait() {
+  const CollectiveCall call(group_, "perdure_commit_wait");
   if (!commit_pending()) {
     return refuse_commit(
         {Code::wrong_state, "perdure_commit_wait() without perdure_commit_begin()"});
@@ -356,10 +365,12 @@ Status Pool::check_all_staged() const {
 // The one agreement of commit_staged(): no rank leaves before all have staged. It is that of the
 // version before, if there is one.
 Status Pool::finish_before_staging() {
-  return commit_pending() ? commit_wait().status() : refuse_commit(Status::success());
+  if (commit_pending()) return commit_wait().status();
+  return refuse_commit(Status::success(), {About::staging, next_.version});
 }
 
 Result<std::uint64_t> Pool::commit_staged(const Status& ready) {
+  const CollectiveCall call(group_, "a commit in the background");
   Status state = check_committable();
   if (state.ok()) state = check_alone("can't be committed in the background");
   if (!state.ok()) return refuse_commit(state);
@@ -377,6 +388,7 @@ Result<std::uint64_t> Pool::commit_staged(const Status& ready) {
   }
   PERDURE_TRY(finish_before_staging());
   VersionUnderWay version = next_under_way();
+  version.about = About::begun;
   version.blocked_ns = staging_ns;
   version.begun = staged.ok() ? open_successor() : staged;
   if (!version.begun.ok()) {
@@ -425,6 +437,7 @@ Result<std::uint64_t> Pool::finish_commit(VersionUnderWay version, const Status&
     if (!companions_.empty()) options_.taker->release(version.catalogue.version - 1);
     parties.words = options_.taker->words();
   }
+  parties.subject = version.subject();
   const CommitResult result = commit_version(parties, version.catalogue, data);
   pages_->settle(result.outcome == CommitOutcome::committed);
   run_page_.set_phase(RunPhase::computing);

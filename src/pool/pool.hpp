@@ -79,13 +79,13 @@ class Pool {
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
 
-  // [collective] Finds or makes an array. Owned by the pool. It is part of the versions whose
-  // commit begins from now on.
+  // Finds or makes an array. Owned by the pool. It is part of the versions of this rank whose
+  // commit begins from now on. Local: ranks may have other arrays, or of other shapes.
   Result<VersionedArray*> open_array(const std::string& name, const ArrayShape& shape,
                                      const ArrayOptions& options);
-  // The same on this rank alone.
-  Result<VersionedArray*> open_array_local(const std::string& name, const ArrayShape& shape,
-                                           const ArrayOptions& options);
+  // [collective] The same on all ranks or on none.
+  Result<VersionedArray*> open_array_on_all(const std::string& name, const ArrayShape& shape,
+                                            const ArrayOptions& options);
   // Gives the array back, which no longer exists then. Local; waits until a commit that is under
   // way has read its buffer. Later versions hold what was committed of it last, or, with `erase`,
   // nothing of it. An array that was never committed is erased.
@@ -235,7 +235,7 @@ class Pool {
   Result<std::uint64_t> save_and_finish(VersionUnderWay version, std::uint64_t start_ns);
   Status check_alone(const std::string& what) const;
   Status check_all_staged() const;
-  Status refuse_commit(const Status& state);
+  Status refuse_commit(const Status& state, const Subject& subject = {});
   Status finish_before_staging();
   Result<std::uint64_t> finish_commit(VersionUnderWay version, const Status& saved,
                                       std::uint64_t bytes);

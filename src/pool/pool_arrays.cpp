@@ -66,8 +66,8 @@ Result<VersionedArray*> Pool::add_array(ArrayId entry, bool known, const ArrayOp
   return &open_.add(std::move(open));
 }
 
-Result<VersionedArray*> Pool::open_array_local(const std::string& name, const ArrayShape& shape,
-                                               const ArrayOptions& options) {
+Result<VersionedArray*> Pool::open_array(const std::string& name, const ArrayShape& shape,
+                                         const ArrayOptions& options) {
   PERDURE_TRY(check_usable());
   PERDURE_TRY(check_open_to_others());
   PERDURE_TRY(check_closed(name, options.part));
@@ -87,9 +87,10 @@ Result<VersionedArray*> Pool::open_array_local(const std::string& name, const Ar
   return added;
 }
 
-Result<VersionedArray*> Pool::open_array(const std::string& name, const ArrayShape& shape,
-                                         const ArrayOptions& options) {
-  auto opened = open_array_local(name, shape, options);
+Result<VersionedArray*> Pool::open_array_on_all(const std::string& name, const ArrayShape& shape,
+                                                const ArrayOptions& options) {
+  const CollectiveCall call(group_, "the opening of an array on all ranks");
+  auto opened = open_array(name, shape, options);
   const Status all = agree(group_, opened.status());
   if (all.ok()) return opened;
   if (opened.ok()) {  // the file may have grown, which the next array will use

@@ -96,6 +96,7 @@ Result<std::uint64_t> Pool::restart() {
 }
 
 Result<std::uint64_t> Pool::restart_now() {
+  const CollectiveCall call(group_, "perdure_restart");
   const std::uint64_t start_ns = monotonic_ns();
   run_page_.set_phase(RunPhase::restarting);
   Status local = check_usable();
@@ -160,9 +161,11 @@ void Pool::adopt(const Catalogue& target) {
 }
 
 Status Pool::restore(std::uint64_t version) {
+  const CollectiveCall call(group_, "perdure_restore");
   if (commit_pending()) PERDURE_TRY(commit_wait().status());
   const std::uint64_t start_ns = monotonic_ns();
-  PERDURE_TRY(agree(group_, check_alone("can't be brought to another version")));
+  PERDURE_TRY(agree(group_, check_alone("can't be brought to another version"),
+                    {About::restored, version}));
   const auto target = check_restorable(version);
   PERDURE_TRY(agree(group_, target.status()));
   run_page_.set_phase(RunPhase::restarting);
@@ -192,6 +195,7 @@ Status Pool::restore(std::uint64_t version) {
 }
 
 Status Pool::delete_version(std::uint64_t version) {
+  const CollectiveCall call(group_, "perdure_delete_version");
   if (commit_pending()) PERDURE_TRY(commit_wait().status());
   Status local = check_usable();
   if (local.ok() && !restarted_) {
@@ -202,7 +206,7 @@ Status Pool::delete_version(std::uint64_t version) {
     local = Status(Code::wrong_state, "version ", version,
                    " is the newest one and can't be deleted; restore another one first");
   }
-  PERDURE_TRY(agree(group_, local));
+  PERDURE_TRY(agree(group_, local, {About::deleted, version}));
   if (options_.taker != nullptr) options_.taker->release(version);
   const std::uint64_t parent = retained_.parent_of(version);
   // After a failure some rank may have it and some not: only recovery can tell.

@@ -139,6 +139,7 @@ void leave_table(const Window& window) {
 
 // Collective: takes the window, on all ranks or on none.
 Status publish(std::unique_ptr<Window>& window) {
+  const CollectiveCall call(window->pool->group(), "the making of a window");
   const Status entered = agree(window->pool->group(), enter_table(*window));
   if (!entered.ok()) {
     leave_table(*window);
@@ -163,9 +164,9 @@ int make_plain(const WindowOptions& options, WindowFlavor flavor, WindowPool* po
   window->handle = *win;
   Status status;
   if (flavor != WindowFlavor::dynamic) {
-    auto array =
-        pool->pool().open_array(options.name, window_shape(options, memory),
-                                array_options(options, base, flavor == WindowFlavor::create));
+    auto array = pool->pool().open_array_on_all(
+        options.name, window_shape(options, memory),
+        array_options(options, base, flavor == WindowFlavor::create));
     status = array.status();
     if (array.ok()) window->array = array.value();
   }
@@ -211,6 +212,7 @@ Status expose_half(Window& whole, std::uint32_t copy, const Memory& memory, MPI_
 
 Status expose_window(Window& window, const Memory& memory, MPI_Info info) {
   Pool& pool = window.pool->pool();
+  const CollectiveCall call(window.pool->group(), "the making of a window");
   if (pool.device().file().path.empty()) {
     return {Code::unsupported, "the pool's device is no file that other ranks could map"};
   }
@@ -243,8 +245,8 @@ template <typename Make>
 int make_exposed(const WindowOptions& options, WindowFlavor flavor, WindowPool* pool, MPI_Comm comm,
                  const Memory& memory, MPI_Info info, const Make& plain, void* base, MPI_Win* win) {
   auto window = new_window(options, flavor, pool, memory);
-  auto array = pool->pool().open_array(options.name, window_shape(options, memory),
-                                       array_options(options, nullptr, false));
+  auto array = pool->pool().open_array_on_all(options.name, window_shape(options, memory),
+                                              array_options(options, nullptr, false));
   if (!array.ok()) return do_without(options, pool, comm, array.status(), plain);
   window->array = array.value();
   Window& made = *window;
@@ -293,8 +295,8 @@ std::uint32_t next_part(const Window& window) {
 Status attach(Window& window, void* base, MPI_Aint size) {
   ArrayOptions with = array_options(window.options, base, true);
   with.part = next_part(window);
-  auto array = window.pool->pool().open_array_local(
-      window.options.name, window_shape(window.options, {base, size, 1}), with);
+  auto array = window.pool->pool().open_array(window.options.name,
+                                              window_shape(window.options, {base, size, 1}), with);
   if (!array.ok()) return array.status();
   window.attached.emplace(base, array.value());
   window.last_part = std::max(window.last_part, with.part);
@@ -416,6 +418,7 @@ int win_free(MPI_Win* win) {
     return raise_on_window(
         *win, {Code::invalid_argument, "half of a twin window; it is freed with its window"});
   }
+  if (Status all = found->pool->agree_to_free(); !all.ok()) return raise_on_window(*win, all);
   const std::unique_ptr<Window> window(found);
   Status status = window->pool->remove(*window);
   leave_table(*window);

@@ -33,7 +33,7 @@ int commit(Window& window, Trigger trigger) {
   auto committed = window.pool->commit(
       is_passive(trigger),
       "the commit of " + call_of(trigger) + " of window '" + window.options.name + "'",
-      trigger == Trigger::fence);
+      trigger == Trigger::fence ? WatchedCommit::Call::fence : WatchedCommit::Call::commit);
   return committed.ok() ? MPI_SUCCESS : raise_on_window(window.handle, committed.status());
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 #include <utility>
 
 #include "base/agreement.hpp"
@@ -35,6 +36,11 @@ perdure_options options_from(const WindowPoolOptions& request) {
   if (request.restore == RestoreChoice::discard) options.flags |= PERDURE_DISCARD;
   if (request.allow_older) options.flags |= PERDURE_ALLOW_OLDER;
   return options;
+}
+
+Status agree_to_join(Group& group, const Status& local, std::span<std::uint64_t> seen) {
+  const CollectiveCall call(group, "the making of a window");
+  return agree_max(group, local, seen);
 }
 
 }  // namespace
@@ -77,7 +83,7 @@ Result<WindowPool*> WindowPool::join(const Status& local, const WindowOptions& o
     if (parsed.ok()) patience = parsed.value();
   }
   std::array<std::uint64_t, 2> seen = {known != nullptr ? 1U : 0U, known == nullptr ? 1U : 0U};
-  PERDURE_TRY(agree_max(*group, ready, seen));
+  PERDURE_TRY(agree_to_join(*group, ready, seen));
   if (seen[0] == 1 && seen[1] == 1) {
     return Status(Code::rank_mismatch, "the pool ", path,
                   " is open on some ranks of the communicator only: it belongs to other ranks");
@@ -130,8 +136,15 @@ void WindowPool::add(Window& window) {
   asynchronous_ = asynchronous_ || window.options.asynchronous;
 }
 
+Status WindowPool::agree_to_free() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const CollectiveCall call(*group_, "MPI_Win_free");
+  return agree(*group_, Status::success());
+}
+
 Status WindowPool::remove(Window& window) {
   const std::lock_guard<std::mutex> lock(mutex_);
+  const CollectiveCall call(*group_, "MPI_Win_free");
   std::erase(windows_, &window);
   Status status;
   if (pool().commit_pending()) status = pool().commit_wait().status();
@@ -175,13 +188,16 @@ Status WindowPool::check_quiet() const {
   return Status::success();
 }
 
-Result<std::uint64_t> WindowPool::commit(bool quiesce, std::string doing, bool all_come) {
+Result<std::uint64_t> WindowPool::commit(bool quiesce, std::string doing,
+                                         WatchedCommit::Call call) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  const WatchedCommit watched(handle_->watch.get(), std::move(doing), all_come);
+  const WatchedCommit watched(handle_->watch.get(), std::move(doing), call);
   return commit_locked(quiesce);
 }
 
 Result<std::uint64_t> WindowPool::commit_locked(bool quiesce) {
+  const CollectiveCall call(*group_, quiesce ? "the commit of a passive-target epoch"
+                                             : "the commit of MPI_Win_fence or MPI_Win_wait");
   if (quiesce) {
     Status quiet = complete_operations();
     if (quiet.ok()) quiet = check_quiet();

@@ -25,6 +25,7 @@
 #include <string>
 #include <vector>
 
+#include "base/commit_watch.hpp"
 #include "capi/pool_handle.hpp"
 #include "mpi/mpi_group.hpp"
 #include "rma/window.hpp"
@@ -47,14 +48,17 @@ class WindowPool {
   std::uint64_t restored_version() const { return restored_version_; }
 
   void add(Window& window);
+  // Collective, before it is removed: all ranks are about to free a window.
+  Status agree_to_free();
   // Collective. Keeps or erases what the pool holds of the window.
   Status remove(Window& window);
   // Local. A region of a dynamic window is no part of the next version.
   Status detach(VersionedArray& array);
 
   // Collective; `doing` is for people. `quiesce`: complete the operations of passive-target epochs
-  // first, on all ranks. `all_come`: see base/commit_watch.hpp.
-  Result<std::uint64_t> commit(bool quiesce, std::string doing, bool all_come = false);
+  // first, on all ranks.
+  Result<std::uint64_t> commit(bool quiesce, std::string doing,
+                               WatchedCommit::Call call = WatchedCommit::Call::commit);
 
  private:
   explicit WindowPool(WindowPoolOptions request) : request_(std::move(request)) {}

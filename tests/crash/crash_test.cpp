@@ -105,5 +105,22 @@ TEST_P(CrashSweep, two_ranks_that_try_again_never_meet_the_failed_attempt) {
   expect_right(sweep_two_ranks_with_a_failure(options), 200);
 }
 
+TEST_P(CrashSweep, two_ranks_that_try_again_never_meet_an_attempt_that_met_another_call) {
+  SweepOptions options = of_case();
+  options.images_per_fence = 6;
+  expect_right(sweep_two_ranks_with_a_mismatch(options), 150);
+}
+
+TEST_P(CrashSweep, two_ranks_with_other_arrays_each_get_back_the_same_version_from_every_cut) {
+  SweepOptions options = of_case();
+  options.versions = 3;
+  options.images_per_fence = 12;
+  options.rank_local = true;
+  expect_right(sweep_two_ranks(options), 300);
+  options.images_per_fence = 6;
+  expect_right(sweep_two_ranks_with_a_failure(options), 200);
+  expect_right(sweep_two_ranks_with_a_mismatch(options), 150);
+}
+
 }  // namespace
 }  // namespace perdure

@@ -22,7 +22,11 @@ JobState next_state(const JobState& before, std::uint64_t version, std::uint32_t
 }
 
 SmallJob::SmallJob(std::unique_ptr<Device> device, Group& group, const SweepOptions& options)
-    : options_(options), a_buffer_(a_words), b_buffer_(b_words) {
+    : options_(options),
+      first_(group.rank() == 0),
+      a_buffer_(a_words),
+      b_buffer_(b_words),
+      own_buffer_(own_words) {
   Result<Region> region = Status(Code::not_found, "");
   if (device->size_bytes() == 0) {
     Geometry geometry = small_geometry;
@@ -49,10 +53,15 @@ Status SmallJob::open_arrays() {
   auto a = pool_->open_array("a", shape, {twin ? nullptr : a_buffer_.data(), log});
   if (!a.ok()) return a.status();
   shape.extents = {b_words};
-  auto b = pool_->open_array("b", shape, {twin ? nullptr : b_buffer_.data(), log});
+  const char* const name = options_.rank_local && !first_ ? "of the second rank" : "b";
+  auto b = pool_->open_array(name, shape, {twin ? nullptr : b_buffer_.data(), log});
   if (!b.ok()) return b.status();
   a_ = a.value();
   b_ = b.value();
+  if (options_.rank_local && first_) {
+    shape = {ArrayType::int64, ArrayMode::copy, true, {own_words}};
+    PERDURE_TRY_ASSIGN(own_, pool_->open_array("of the first rank", shape, {own_buffer_.data()}));
+  }
   PERDURE_TRY(pool_->bind_scalar("iteration", &iteration_, sizeof iteration_));
   return pool_->bind_scalar("random", random_.data(), sizeof random_);
 }
@@ -72,6 +81,7 @@ void SmallJob::write(const JobState& state) {
   }
   std::memcpy(a_->working(), state.a.data(), a_words * 8);
   std::memcpy(b_->working(), state.b.data(), b_words * 8);
+  std::ranges::fill(own_buffer_, state.iteration);
   iteration_ = state.iteration;
   random_ = state.random;
 }
@@ -93,6 +103,10 @@ JobState SmallJob::consistent() const {
   std::memcpy(state.b.data(), b_->consistent(), b_words * 8);
   state.iteration = iteration_;
   state.random = random_;
+  const bool whole =
+      own_ == nullptr ||
+      std::ranges::all_of(own_buffer_, [this](std::uint64_t word) { return word == iteration_; });
+  if (!whole) state.b.clear();  // no version's
   return state;
 }
 

@@ -173,11 +173,12 @@ struct Event {
 };
 
 // One commit of a run: its contents are those of (version, attempt). `fails` is the rank whose
-// device fails in it, or none.
+// device fails in it, or none; `strays` the rank that makes another call in its place.
 struct Step {
   std::uint64_t version;
   std::uint64_t attempt;
-  std::optional<std::uint32_t> fails;
+  std::optional<std::uint32_t> fails = std::nullopt;
+  std::optional<std::uint32_t> strays = std::nullopt;
 };
 
 class RecordedRank {
@@ -221,10 +222,11 @@ class RecordedRank {
     if (step.fails == group_.rank()) {  // the fence of the state word: perhaps durable, perhaps not
       medium.failing_fence = medium.counters().fence_calls + 2;
     }
-    const bool committed = job.commit(history_.back()).ok();
-    if (committed) bounds_.acknowledged = step.version;
+    const bool strays = step.strays == group_.rank();
+    const Status done = strays ? job.stray() : job.commit(history_.back()).status();
+    if (done.ok()) bounds_.acknowledged = step.version;
     record(medium);
-    return committed != step.fails.has_value();
+    return done.ok() != (step.fails.has_value() || step.strays.has_value());
   }
 
   void record(CrashDevice& device) {
@@ -336,7 +338,7 @@ class PairSweep {
 
 std::vector<Step> steps_of(std::uint64_t first, std::uint64_t last, std::uint64_t attempt) {
   std::vector<Step> steps;
-  for (std::uint64_t v = first; v <= last; ++v) steps.push_back({v, attempt, std::nullopt});
+  for (std::uint64_t v = first; v <= last; ++v) steps.push_back({v, attempt});
   return steps;
 }
 
@@ -369,7 +371,14 @@ SweepResult sweep_two_ranks_after_a_crash(const SweepOptions& options) {
 
 SweepResult sweep_two_ranks_with_a_failure(const SweepOptions& options) {
   PairSweep sweep(options);
-  const std::vector<Step> steps = {{1, 0, std::nullopt}, {2, 0, 1U}, {2, 1, std::nullopt}};
+  const std::vector<Step> steps = {{1, 0}, {2, 0, 1U}, {2, 1}};
+  sweep.crash_everywhere(sweep.record(steps, from_nothing));
+  return sweep.result();
+}
+
+SweepResult sweep_two_ranks_with_a_mismatch(const SweepOptions& options) {
+  PairSweep sweep(options);
+  const std::vector<Step> steps = {{1, 0}, {2, 0, std::nullopt, 1U}, {2, 1}};
   sweep.crash_everywhere(sweep.record(steps, from_nothing));
   return sweep.result();
 }

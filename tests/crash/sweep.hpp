@@ -26,6 +26,7 @@ struct SweepOptions {
   bool asynchronous = false;  // commit_begin / commit_wait
   bool checksums = true;
   std::uint64_t slot_bytes = 1024;  // 256: the catalogue is a tree
+  bool rank_local = false;          // each rank has an array that the other lacks
   // Every so many images the recovery is itself crashed at each of its fences, and every so many
   // the job goes on for a version after it. 0: never.
   std::uint64_t recrash_every = 37;
@@ -53,5 +54,9 @@ SweepResult sweep_two_ranks_after_a_crash(const SweepOptions& options);
 // The same for a run in which one rank's device fails in the middle of a commit, which both then
 // try again with other contents.
 SweepResult sweep_two_ranks_with_a_failure(const SweepOptions& options);
+
+// The same for a run in which one rank commits while the other makes another collective call, and
+// both then commit with other contents.
+SweepResult sweep_two_ranks_with_a_mismatch(const SweepOptions& options);
 
 }  // namespace perdure

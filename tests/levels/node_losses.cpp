@@ -105,9 +105,49 @@ int open_group_file(Pool& pool, const Job& job, std::uint64_t version,
   return opened.ok() ? wrong_code : refused_code;
 }
 
-// Changes array and file, and commits; an exit code.
+// Arrays that only this rank has: as many as its number, in two modes.
+class Blocks {
+ public:
+  Status open(Pool& pool) {
+    rank_ = pool.group().rank();
+    for (std::uint64_t i = 0; i < rank_; ++i) {
+      const ArrayMode mode = i % 2 == 0 ? ArrayMode::copy : ArrayMode::twin;
+      const ArrayShape shape{ArrayType::int64, mode, true, {40 + 9 * i}};
+      PERDURE_TRY_ASSIGN(VersionedArray * array, pool.open_array("block " + number(i), shape, {}));
+      arrays_.push_back(array);
+    }
+    return Status::success();
+  }
+  void change_to(std::uint64_t version) {
+    for (VersionedArray* array : arrays_) {
+      auto* words = reinterpret_cast<std::uint64_t*>(array->working());
+      for (std::uint64_t k = 0; k < array->size_bytes() / 8; ++k) {
+        words[k] = word_of(rank_, version, index_of(*array, k));
+      }
+    }
+  }
+  bool are_at(std::uint64_t version) const {
+    bool same = true;
+    for (const VersionedArray* array : arrays_) {
+      const auto* words = reinterpret_cast<const std::uint64_t*>(array->consistent());
+      for (std::uint64_t k = 0; k < array->size_bytes() / 8; ++k) {
+        same = same && words[k] == word_of(rank_, version, index_of(*array, k));
+      }
+    }
+    return same;
+  }
+
+ private:
+  static std::uint64_t index_of(const VersionedArray& array, std::uint64_t k) {
+    return array.size_bytes() * 1000 + k;
+  }
+  std::uint32_t rank_ = 0;
+  std::vector<VersionedArray*> arrays_;
+};
+
+// Changes arrays and file, and commits; an exit code.
 int run_steps(const Job& job, Seen& seen, Levels& levels, Pool& pool, std::uint64_t& version,
-              std::span<std::uint64_t> data, GroupFile* file) {
+              std::span<std::uint64_t> data, Blocks& blocks, GroupFile* file) {
   const auto refuse = [&](const Status& status) {
     std::fprintf(stderr, "rank %u: %s\n", pool.group().rank(), status.message().c_str());
     return refused_code;
@@ -117,6 +157,7 @@ int run_steps(const Job& job, Seen& seen, Levels& levels, Pool& pool, std::uint6
     for (std::uint64_t i = 0; i < data.size(); ++i) {
       data[i] = word_of(pool.group().rank(), version, i);
     }
+    blocks.change_to(version);
     const Status changed = file == nullptr ? Status::success() : file->change_to(version);
     if (!changed.ok()) return refuse(changed);
     const auto committed = pool.commit();
@@ -129,6 +170,14 @@ int run_steps(const Job& job, Seen& seen, Levels& levels, Pool& pool, std::uint6
   return 0;
 }
 
+// The directory that is the rank's node.
+std::string make_node(const Job& job, std::uint32_t rank) {
+  std::string node = job.root + "/node-" + number(job.nodes[rank]);
+  fs::create_directories(node);
+  fs::permissions(node, fs::perms::owner_all);
+  return node;
+}
+
 // One rank; an exit code.
 int run_rank(Group& group, const Job& job, Seen& seen) {
   const auto refuse = [&](const Status& status) {
@@ -137,10 +186,7 @@ int run_rank(Group& group, const Job& job, Seen& seen) {
     }
     return refused_code;
   };
-  const std::string directory =
-      job.root + "/node-" + std::to_string(job.nodes[group.rank()]) + "/pool";
-  fs::create_directories(fs::path(directory).parent_path());
-  fs::permissions(fs::path(directory).parent_path(), fs::perms::owner_all);
+  const std::string directory = make_node(job, group.rank()) + "/pool";
   auto settings = parse_level_settings(job.levels);
   auto levels = Levels::create(group, directory, settings.take(), Trust::own);
   if (!levels.ok()) return refuse(levels.status());
@@ -158,12 +204,14 @@ int run_rank(Group& group, const Job& job, Seen& seen) {
     seen.opened = 1;
   };
   if (!job.file) note_opened();
-  // Lengths differ between ranks.
+  // Lengths differ between ranks, and so do the arrays.
   const std::uint64_t words = words_of_array + 131 * group.rank();
   auto array =
       pool.value()->open_array("u", {ArrayType::int64, ArrayMode::copy, true, {words}}, {});
   if (!array.ok()) return refuse(array.status());
   std::uint64_t version = 0;
+  Blocks blocks;
+  if (Status made = blocks.open(*pool.value()); !made.ok()) return refuse(made);
   if (Status bound = pool.value()->bind_scalar("version", &version, sizeof version); !bound.ok()) {
     return refuse(bound);
   }
@@ -179,6 +227,7 @@ int run_rank(Group& group, const Job& job, Seen& seen) {
   for (std::uint64_t i = 0; version > 0 && i < words; ++i) {
     if (data[i] != word_of(group.rank(), version, i)) return wrong("but wrong is word", i);
   }
+  if (version > 0 && !blocks.are_at(version)) return wrong("but wrong are blocks of", version);
   std::uint64_t both[] = {version, ~version};
   if (!group.all_max(both).ok() || both[0] != ~both[1]) return wrong("others have", both[0]);
   std::unique_ptr<GroupFile> file;
@@ -188,8 +237,8 @@ int run_rank(Group& group, const Job& job, Seen& seen) {
   }
   // From here on what counts is the line of this version.
   if (group.rank() == 0) seen.restored = seen.acknowledged = version;
-  const int code =
-      run_steps(job, seen, *levels.value(), *pool.value(), version, {data, words}, file.get());
+  const int code = run_steps(job, seen, *levels.value(), *pool.value(), version, {data, words},
+                             blocks, file.get());
   if (code != 0) return code;
   if (file) {
     if (Status closed = file->close(); !closed.ok()) return refuse(closed);

@@ -31,10 +31,9 @@ TEST_F(PoolOfRanks, all_ranks_get_the_same_version_back) {
 }
 
 TEST_F(PoolOfRanks, an_error_of_one_rank_is_thrown_on_all) {
-  auto pool = open();
-  const perdure::Shape shape{rank_ == 0 ? 1ULL << 60 : 10U};  // rank 0 is wrong
   try {
-    pool.array<double>("u", shape, perdure::Mode::copy);
+    (void)perdure::open_mpi(MPI_COMM_WORLD, directory_ + "/wrong",
+                            {.copy_threads = rank_ == 0 ? 1000U : 1U});
     FAIL() << "no error";
   } catch (const perdure::Error& error) {
     EXPECT_EQ(error.code(), rank_ == 0 ? PERDURE_E_INVALID : PERDURE_E_PEER_FAILED);

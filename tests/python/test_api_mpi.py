@@ -88,18 +88,55 @@ kept[:] = 1
     assert "".join(run(mpi, memory_path, program).split()) == 2 * "3"
 
 
-def test_an_error_on_one_rank_is_one_on_all(mpi, memory_path):
+def test_an_array_that_cannot_be_opened_is_an_error_of_its_rank_alone(mpi, memory_path):
     run(mpi, memory_path, """
 with perdure.open(path, world) as pool:
     pool.array("u", 4)
     pool.restart()
     pool.commit()
 with perdure.open(path, world) as pool:
-    error = perdure.WrongShape if world.rank == 1 else perdure.PeerFailed
-    refused(error, "", pool.array, "u", 4 + world.rank)
+    if world.rank == 1:  # alone: arrays are each rank's own
+        refused(perdure.WrongShape, "", pool.array, "u", 5)
+    refused(perdure.NotFound, "", pool.restore, 7)
     pool.array("u", 4)
     assert pool.restart() == 1
 """)  # fmt: skip
+
+
+def test_calls_that_do_not_match_raise_on_all_ranks(mpi, memory_path):
+    run(mpi, memory_path, """
+with perdure.open(path, world) as pool:
+    u = pool.array("u", 4)
+    pool.restart()
+    call = (pool.commit, pool.restart)[world.rank]
+    refused(perdure.InvalidArgument, "rank 1 is in perdure_restart", call)
+    assert pool.commit() == 1
+""")  # fmt: skip
+
+
+def test_ranks_have_arrays_of_their_own_and_show_says_which(mpi, memory_path, perdure):
+    program = """
+with perdure.open(path, world) as pool:
+    x = pool.array("x", 10 + world.rank, mode="twin")
+    y = pool.array("y", 3)
+    z = pool.array("z", 5) if world.rank == 0 else None
+    print(pool.restart())
+    for each in (x, y, z):
+        assert each is None or (each.consistent == pool.status().version).all()
+    for each in (x, y, z):
+        if each is not None:
+            each.working[:] = pool.status().version + 1
+    pool.commit()
+"""
+    run(mpi, memory_path, program)
+    assert "".join(run(mpi, memory_path, program).split()) == 2 * "1"
+    text = perdure("pool", "show", memory_path / "pool").out.decode()
+    held = {tuple(line.split()[:3]): line.split()[-2:] for line in text.splitlines()
+            if "float64" in line}
+    assert held == {("x", "float64[10]", "twin"): ["rank", "0"],
+                    ("x", "float64[11]", "twin"): ["rank", "1"],
+                    ("y", "float64[3]", "copy"): ["all", "ranks"],
+                    ("z", "float64[5]", "copy"): ["rank", "0"]}, text
 
 
 def test_another_number_of_ranks_is_refused(mpi, memory_path):

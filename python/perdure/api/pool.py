@@ -134,6 +134,7 @@ class Pool:
 
     Collective calls raise on all ranks or on none, except that each rank looks at its own arguments
     first; where a rank alone raises, end the job (MPI.COMM_WORLD.Abort(), or python -m mpi4py).
+    Collective calls that do not match raise InvalidArgument on all ranks, naming two of them.
     """
 
     def __init__(self, native: _api.Pool, path: str):
@@ -188,8 +189,9 @@ class Pool:
 
         All space is allocated here. The contents are defined after restart(), or at once if that
         has been; a new array is zero, except that `buffer` stays. It is part of the pool from the
-        next commit on. Collective. Raises WrongShape if the pool holds the name with another shape,
-        dtype or mode, NoSpace, InvalidArgument, TypeError for a dtype that can't be stored.
+        next commit on. Local: ranks may have other arrays, or of other shapes. Raises WrongShape if
+        this rank's part of the pool holds the name with another shape, dtype or mode, NoSpace,
+        InvalidArgument, TypeError for a dtype that can't be stored.
         """
         flags = array_flags(checksums, marks, compare)
         made = open_array(self._native, self._kinds, name, shape, dtype, mode, flags, buffer)

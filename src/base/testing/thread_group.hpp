@@ -66,6 +66,7 @@ class ThreadJob {
   struct Maximum {
     std::vector<std::uint64_t> values;
     std::uint32_t entered = 0;
+    bool equally_long = true;
   };
   using Channel = std::tuple<std::uint32_t, std::uint32_t, bool>;  // from, to, started
 
@@ -101,7 +102,7 @@ class ThreadGroup final : public Group {
     const std::uint64_t number = job_.enter(rank_, values);
     job_.changed_.wait(lock, [&] { return job_.ended_ || job_.ready(number); });
     if (!job_.ready(number)) return ThreadJob::ended_status();
-    take(number, values);
+    PERDURE_TRY(take(number, values));
     ++agreements.passed;
     return Status::success();
   }
@@ -151,7 +152,7 @@ class ThreadGroup final : public Group {
         if (job_.ended_) return ThreadJob::ended_status();
         return false;
       }
-      take(number, values);
+      PERDURE_TRY(take(number, values));
       return true;
     }));
   }
@@ -177,9 +178,12 @@ class ThreadGroup final : public Group {
     bool done_ = false;
   };
 
-  void take(std::uint64_t number, std::span<std::uint64_t> values) const {
-    const auto& all = job_.maxima_.at(number).values;
-    std::copy(all.begin(), all.end(), values.begin());
+  // A message library pairs what is equally long; anything may happen with the rest.
+  Status take(std::uint64_t number, std::span<std::uint64_t> values) const {
+    const ThreadJob::Maximum& maximum = job_.maxima_.at(number);
+    if (!maximum.equally_long) return {Code::peer_failed, "ranks gave other numbers of words"};
+    std::ranges::copy(maximum.values, values.begin());
+    return Status::success();
   }
   Status put(const ThreadJob::Channel& channel, std::span<const std::byte> bytes) {
     const std::lock_guard<std::mutex> lock(job_.mutex_);
@@ -208,8 +212,9 @@ class ThreadGroup final : public Group {
 inline std::uint64_t ThreadJob::enter(std::uint32_t rank, std::span<const std::uint64_t> values) {
   const std::uint64_t number = numbers_[rank]++;
   Maximum& maximum = maxima_[number];
-  maximum.values.resize(values.size());
-  for (std::size_t i = 0; i < values.size(); ++i) {
+  if (maximum.entered == 0) maximum.values.resize(values.size());
+  if (maximum.values.size() != values.size()) maximum.equally_long = false;
+  for (std::size_t i = 0; i < std::min(maximum.values.size(), values.size()); ++i) {
     maximum.values[i] = std::max(maximum.values[i], values[i]);
   }
   ++maximum.entered;
