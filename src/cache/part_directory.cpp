@@ -16,6 +16,7 @@
 #include "base/files.hpp"
 #include "cache/part_files.hpp"
 #include "cache/part_note.hpp"
+#include "cache/part_run_note.hpp"
 #include "pmem/file_device.hpp"
 
 namespace perdure {
@@ -61,6 +62,7 @@ Result<OpenPart> open_locked(const std::string& directory, const std::string& fi
   FileHandle own(::fcntl(handle.fd(), F_DUPFD_CLOEXEC, 0));
   if (own.fd() < 0) return errno_status("duplicate the descriptor of " + file, errno);
   PERDURE_TRY(part->join_owners(std::move(own)));
+  note_part_for_run(file, part->header().path);
   return OpenPart{std::move(part), std::move(handle), directory, file, joined};
 }
 

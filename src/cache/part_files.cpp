@@ -11,6 +11,7 @@
 #include "base/clock.hpp"
 #include "cache/part_directory.hpp"
 #include "cache/part_note.hpp"
+#include "cache/part_run_note.hpp"
 #include "pmem/file_device.hpp"
 
 namespace perdure {
@@ -131,6 +132,7 @@ bool is_unborn(const std::string& path) {
 }
 
 Status remove_part_files(const std::string& path) {
+  forget_part_for_run(path);
   remove_part_note(path);  // N1
   PERDURE_TRY(remove_file(path, part_trust()));
   return remove_file(undo_file_path(path), part_trust());

@@ -278,11 +278,11 @@ ATTEMPT_KEYS = {
     "attempt", "ended", "why", "exit_code", "signal", "seconds", "start_s", "ranks",
     "ranks_reporting",
     "restored_version", "restart_s", "version", "iteration", "commits", "commit_s", "commit_bytes",
-    "model_s", "commit_share", "processes_ended", "shared_memory_removed",
+    "model_s", "commit_share", "ranks_unclosed", "processes_ended", "shared_memory_removed",
 }  # fmt: skip
 JOB_KEYS = {
     "kind", "schema", "command", "exit_code", "completed", "stopped_by", "seconds", "restarts",
-    "requeued", "levels", "rehearsal", "attempts",
+    "requeued", "levels", "rehearsal", "left_behind", "attempts",
 }  # fmt: skip
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from perdure.cache.left import recover_group, together
 from perdure.cache.predict_command import predict_command
 from perdure.core import load_core
 from perdure.documents import fields, print_json
@@ -138,33 +139,6 @@ def _chosen(
     return chosen
 
 
-def _version_of(core: ModuleType, part: _core.FoundPart) -> int | None:
-    """The newest version of the pool with which the file was committed; None: with none.
-
-    Raises core.Error if the pool can't be read or has no version.
-    """
-    if not part.pool:
-        return None
-    version = core.inspect_pool(part.pool).version
-    if version is None:
-        raise core.Error(
-            f"the pool {part.pool}, with which it was committed, is damaged; --as-it-is keeps "
-            "what the part holds"
-        )
-    return version
-
-
-def _together(
-    chosen: list[tuple[Path, _core.FoundPart]],
-) -> list[list[tuple[Path, _core.FoundPart]]]:
-    """The parts, those of one file and one job's nodes together."""
-    groups: dict[tuple, list[tuple[Path, _core.FoundPart]]] = {}
-    for place, part in chosen:
-        key = (part.path, part.instance) if part.path and not part.fault else (part.file,)
-        groups.setdefault(key, []).append((place, part))
-    return list(groups.values())
-
-
 def _check_choice(
     to: Path | None, keep_file: bool, overwrite_file: bool, as_it_is: bool, names: list[str] | None
 ) -> None:
@@ -175,28 +149,6 @@ def _check_choice(
                           ("--overwrite-file", overwrite_file)):
         if given and not names:
             raise bad_parameter("say of which file, with --file", param_hint=choice)
-
-
-def _recover_group(
-    core: ModuleType,
-    group: list[tuple[Path, _core.FoundPart]],
-    version_wanted: bool,
-    overwrite: bool,
-    to: str,
-) -> list[dict]:
-    """What became of parts that belong together; the first has the bytes that were written."""
-    outcomes = [
-        {"file": part.path, "part": part.file, "written_bytes": 0, "error": None}
-        for _, part in group
-    ]
-    try:
-        version = _version_of(core, group[0][1]) if version_wanted else None
-        places = [(str(place), part.file) for place, part in group]
-        outcomes[0]["written_bytes"] = core.recover_parts(places, version, overwrite, to)
-    except core.Error as failure:
-        for outcome in outcomes:
-            outcome["error"] = str(failure)
-    return outcomes
 
 
 @app.command("recover")
@@ -239,13 +191,13 @@ def recover(
         return
     target = "" if to is None else str(to.absolute())
     outcomes = []
-    groups = _together(chosen)
+    groups = together(chosen)
     if to is not None and len(groups) > 1:
         raise bad_parameter("takes one file, and several were left behind; name one of them with "
                             "--file", param_hint="--to")
     with progress("recovering", len(groups)) as advance:
         for group in groups:
-            outcomes += _recover_group(core, group, not as_it_is, overwrite_file, target)
+            outcomes += recover_group(core, group, not as_it_is, overwrite_file, target)
             advance()
     _tell(outcomes, as_json, "recovered")
 

@@ -15,6 +15,7 @@ from perdure.run.allocation import NoAllocation, NoAnswer
 from perdure.run.attempt import Attempt, AttemptRun, Limits, attempt_environment
 from perdure.run.bell import Bell
 from perdure.run.directory import run_directory
+from perdure.run.left_behind import LEFT_BEHIND, LeftPart, settle
 from perdure.run.live import Live
 from perdure.run.node_watch import NodeWatch
 from perdure.run.page import Phase, RunPages
@@ -67,6 +68,7 @@ class JobResult:
     exit_code: int = 0
     rehearsal_happened: bool = False
     requeued: bool = False  # the scheduler is to start the job again
+    left_behind: list[LeftPart] = field(default_factory=list)  # of cached files
 
 
 def run_job(request: JobRequest, live: Live) -> JobResult:
@@ -85,8 +87,11 @@ def run_job(request: JobRequest, live: Live) -> JobResult:
                 shared = held.enter_context(run_directory(request.spread.shared))
             bell = held.enter_context(Bell())
             held.enter_context(live)
-            _run_attempts(result, directory, shared, bell, live)
-            _requeue(result, bell, live)
+            try:
+                _run_attempts(result, directory, shared, bell, live)
+                _requeue(result, bell, live)
+            finally:
+                _settle(result, [place for place in (directory, shared) if place], live)
         except (NoAllocation, NoPlace) as wrong:
             live.say(str(wrong))
             result.exit_code = result.exit_code or _CANNOT_PLACE
@@ -145,6 +150,16 @@ def _run_attempts(
             _patiently(partial(end_steps, attempt_name(number)), bell, live)
         if not again:
             return
+
+
+def _settle(result: JobResult, places: list[Path], live: Live) -> None:
+    """Saves what the job left of cached files; its exit code says where that could not be."""
+    folders = [folder for place in places for folder in sorted(place.glob("attempt-*"))]
+    result.left_behind = settle(folders)
+    for sentence in dict.fromkeys(left.sentence for left in result.left_behind):
+        live.say(sentence)
+    if any(left.error for left in result.left_behind):
+        result.exit_code = result.exit_code or LEFT_BEHIND
 
 
 def _place(

@@ -9,10 +9,12 @@ from dataclasses import asdict, dataclass
 from perdure.documents import fields
 from perdure.run.attempt import Attempt
 from perdure.run.job import JobResult, ending_text
-from perdure.run.page import NO_ITERATION, RunPage
+from perdure.run.page import NO_ITERATION, Phase, RunPage
 from perdure.run.ranks import signal_name
-from perdure.screen import Screen, plain
+from perdure.screen import Screen, plain, some_of
 from perdure.units import bytes_text, rate_text, seconds_text
+
+_RANKS_NAMED = 8
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,11 @@ def totals(attempt: Attempt) -> Totals:
     )
 
 
+def unclosed(attempt: Attempt) -> list[int]:
+    """Ranks that ended, and had not closed their pool."""
+    return [page.rank for page in attempt.pages if page.phase != Phase.closed]
+
+
 def _slowest(pages: list[RunPage], name: str) -> float:
     return max((getattr(page, name) for page in pages), default=0) * 1e-9
 
@@ -69,6 +76,7 @@ def job_json(result: JobResult) -> dict:
         "levels": _levels(result),
         "rehearsal": rehearsal
         and {**asdict(rehearsal), "happened": result.rehearsal_happened},
+        "left_behind": [left.as_json() for left in result.left_behind],
         "attempts": [_attempt_json(attempt) for attempt in result.attempts],
     }
 
@@ -88,6 +96,7 @@ def _attempt_json(attempt: Attempt) -> dict:
         "start_s": None if attempt.started_s is None else round(attempt.started_s, 6),
         **asdict(sums),
         "commit_share": _share(sums.commit_s, attempt),
+        "ranks_unclosed": unclosed(attempt),
         **fields(attempt, ("processes_ended", "shared_memory_removed")),
     }
 
@@ -134,4 +143,6 @@ def _lines(attempt: Attempt) -> dict[str, str]:
         f"{sums.commits} in {seconds_text(sums.commit_s)} ({share}), "
         f"{bytes_text(sums.commit_bytes)} at {rate_text(sums.commit_bytes, sums.commit_s)}"
     )
+    if attempt.succeeded and (ranks := unclosed(attempt)):
+        lines["  not closed"] = f"the pool of ranks {some_of(ranks, _RANKS_NAMED)}"
     return lines
