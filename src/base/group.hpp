@@ -73,6 +73,8 @@ class Group {
 
   // Another thread may call this group while this one does something else with the message library.
   virtual bool may_be_used_beside() const { return false; }
+  // All of its ranks come to MPI_Finalize, which ends it.
+  virtual bool ends_with_mpi() const { return false; }
 
   CallUnderWay& call() { return call_; }
 

@@ -27,7 +27,7 @@ struct Tables {
 };
 
 Tables& tables() {
-  static Tables all;
+  static Tables& all = *new Tables;  // files end after all destructors
   return all;
 }
 
@@ -166,6 +166,11 @@ Result<std::shared_ptr<AsideTable>> AsideTable::find(const Directory& locked) {
   // Left behind by processes that were killed.
   if (lock_table(file.value(), LOCK_EX)) return std::shared_ptr<AsideTable>();
   return join(locked, file.take());
+}
+
+bool AsideTable::any_joined() {
+  const std::lock_guard<std::mutex> lock(tables().mutex);
+  return !tables().by_path.empty();
 }
 
 void AsideTable::leave_all() {

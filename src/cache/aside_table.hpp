@@ -98,6 +98,7 @@ class AsideTable : public std::enable_shared_from_this<AsideTable> {
   static Result<std::shared_ptr<AsideTable>> find(const Directory& locked);
   // At the end of the process's use of files; the last process removes the table's file.
   static void leave_all();
+  static bool any_joined();
   // Under the lock of the directory. One that processes left which were killed.
   static void remove_unused(const Directory& locked);
   ~AsideTable();

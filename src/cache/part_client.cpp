@@ -198,6 +198,17 @@ Status PartClient::write(std::uint64_t offset, const void* from, std::uint64_t b
 
 Status PartClient::drain() {
   const std::lock_guard<std::mutex> lock(mutex_);
+  return drain_locked();
+}
+
+Status PartClient::finish() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const Status drained = drain_locked();
+  if (broken_.ok()) (void)broken({Code::wrong_state, "this process is ending"});
+  return drained;
+}
+
+Status PartClient::drain_locked() {
   const Status received = receive_all();
   const Status first = std::exchange(async_.status, Status::success());
   return first.ok() ? received : first;

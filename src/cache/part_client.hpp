@@ -46,6 +46,8 @@ class PartClient final : public PartAccess {
                Acknowledge when) override;
   // Waits until all async writes are done: the first error of those since the last drain.
   Status drain();
+  // drain(), and the connection ends: the server waits for this one no more.
+  Status finish();
 
   Result<std::uint64_t> size() override { return ask_for_value(Verb::size); }
   Status grow_size(std::uint64_t bytes) override { return ask(Verb::grow_size, bytes).status; }
@@ -98,6 +100,7 @@ class PartClient final : public PartAccess {
   Status receive_answer();
   Status receive_all();
   Status broken(const Status& why);
+  Status drain_locked();
 
   std::mutex mutex_;
   FileHandle socket_;

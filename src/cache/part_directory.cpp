@@ -262,6 +262,19 @@ Status leave_part(OpenPart open, bool keep) {
   return Status::success();
 }
 
+// The number of this process is cleaned up as that of a dead one (P10): its threads may still have
+// accesses under way, whose bytes nobody waits for.
+Status leave_part_at_exit(const OpenPart& open) {
+  PERDURE_TRY_ASSIGN(auto directory, lock_part_directory(open.directory, false));
+  PERDURE_TRY_ASSIGN(auto alone, lock_part_alone(open.lock, open.path));
+  if (!alone) return unlock_part(open.lock, open.path);
+  PERDURE_TRY_ASSIGN(auto finished, finish_for_dead(*open.part));
+  if (!finished) return Status::success();
+  PERDURE_TRY(remove_part_files(open.path));
+  tidy_part_directory(open.directory);
+  return Status::success();
+}
+
 namespace {
 
 // P15. A file that is not there is another matter.

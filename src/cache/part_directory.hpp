@@ -111,6 +111,9 @@ Result<std::optional<OpenPart>> follow_part(const PartRequest& request, const Ba
 // recovery. So does a part that a process of a group, or one that only reads, is the last to leave
 // after others have died (P11).
 Status leave_part(OpenPart open, bool keep);
+// The same at the end of the process, when all of the part is written back. It stays mapped, as
+// other threads of the process may still be in it.
+Status leave_part_at_exit(const OpenPart& open);
 
 // Gives the part up on behalf of a process of the same node that has it too, and leaves it later
 // and properly: nobody is waited for.

@@ -77,6 +77,11 @@ Result<bool> try_lock_part(const FileHandle& handle, PartLock lock, const std::s
   return true;
 }
 
+Status unlock_part(const FileHandle& handle, const std::string& path) {
+  return ::flock(handle.fd(), LOCK_UN) == 0 ? Status::success()
+                                            : errno_status("unlock " + path, errno);
+}
+
 Result<FileHandle> open_part_lock(const std::string& path) {
   return open_file(path, FileAccess::read_write, part_trust());
 }

@@ -37,6 +37,7 @@ enum class PartLock : std::uint8_t { shared, alone };
 Result<FileHandle> open_part_lock(const std::string& path);
 // Whether the lock was granted; it is not waited for.
 Result<bool> try_lock_part(const FileHandle& handle, PartLock lock, const std::string& path);
+Status unlock_part(const FileHandle& handle, const std::string& path);
 // C4. Whether nobody uses the part any more; it is locked for this process alone then.
 Result<bool> lock_part_alone(const FileHandle& handle, const std::string& path);
 // Whether all who use a part, whose file is locked by somebody, are being killed.

@@ -16,6 +16,8 @@
 #include <system_error>
 #include <utility>
 
+#include "base/clock.hpp"
+
 namespace perdure {
 namespace {
 
@@ -64,12 +66,14 @@ void WriteTurns::give(std::unique_ptr<std::byte[]> buffer) {
 // A connection and the thread that serves it.
 class PartServer::Session {
  public:
-  Session(FileHandle socket, PartService& service, WriteTurns& turns)
-      : socket_(std::move(socket)), service_(service), turns_(turns) {
+  Session(FileHandle socket, PartService& service, WriteTurns& turns,
+          std::atomic<std::uint32_t>& clients)
+      : socket_(std::move(socket)), service_(service), turns_(turns), clients_(clients) {
     thread_ = std::thread([this] {
       (void)serve();  // why a connection ended is the client's to tell
       if (lock_owner_ != 0) (void)service_.unlock(lock_owner_);  // the client has died
       shut_down(socket_);
+      clients_.fetch_sub(1);
       ended_.store(true, std::memory_order_release);
     });
   }
@@ -97,6 +101,7 @@ class PartServer::Session {
   FileHandle socket_;
   PartService& service_;
   WriteTurns& turns_;
+  std::atomic<std::uint32_t>& clients_;  // outlives the thread
   std::atomic<bool> ended_{false};
   // Received and not yet looked at: many small requests come in one piece.
   std::array<std::byte, input_bytes> input_;
@@ -269,6 +274,12 @@ PartServer::~PartServer() {
   for (const auto& session : sessions_) session->interrupt();  // all, before any is waited for
 }
 
+bool PartServer::wait_for_clients(std::uint32_t wait_ms) const {
+  const std::uint64_t until = monotonic_ns() + std::uint64_t{wait_ms} * 1'000'000;
+  while (clients_ != 0 && monotonic_ns() < until) ::usleep(1000);
+  return clients_ == 0;
+}
+
 void PartServer::accept_until_stopped() {
   std::vector<pollfd> wanted;
   while (true) {
@@ -299,10 +310,11 @@ void PartServer::accept_while_room() {
 
 // A connection for which there is no thread is closed; the client says what that may mean.
 void PartServer::begin_session(FileHandle socket) {
+  clients_.fetch_add(1);
   try {
-    sessions_.push_back(std::make_unique<Session>(std::move(socket), service_, turns_));
+    sessions_.push_back(std::make_unique<Session>(std::move(socket), service_, turns_, clients_));
   } catch (const std::system_error&) {
-    return;
+    clients_.fetch_sub(1);
   }
 }
 

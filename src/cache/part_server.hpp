@@ -25,6 +25,7 @@
 // peers.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -72,6 +73,8 @@ class PartServer {
   PartServer& operator=(const PartServer&) = delete;
 
   ServerAddress address() const { return address_; }
+  // Whether nobody is connected any more, which is waited for.
+  bool wait_for_clients(std::uint32_t wait_ms) const;
 
  private:
   class Session;
@@ -89,6 +92,7 @@ class PartServer {
   ServerAddress address_;
   Reception reception_;  // the accepting thread's
   WriteTurns turns_;
+  std::atomic<std::uint32_t> clients_{0};
   std::list<std::unique_ptr<Session>> sessions_;  // the accepting thread's while it runs
   std::thread acceptor_;
 };

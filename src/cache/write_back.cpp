@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "base/process_end.hpp"
 #include "cache/shared_bytes.hpp"
 
 namespace perdure {
@@ -30,6 +31,7 @@ Status WriteBack::write_grains(std::uint64_t block, const Grains& grains, WriteB
       PERDURE_TRY(bytes_.file()->write(begin + from, bytes, to - from));
       tally.bytes += to - from;
       ++tally.writes;
+      note_end_progress();
     }
     first = last + 1;
   }

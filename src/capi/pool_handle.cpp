@@ -12,11 +12,13 @@
 #include "ipv/object_set.hpp"
 #include "levels/levels.hpp"
 #include "pmem/region_format.hpp"
+#include "pool_ends.hpp"
 #include "pool_energy.hpp"
 
 perdure_pool::perdure_pool() = default;
 
 perdure_pool::~perdure_pool() {
+  perdure::note_closed(*this);
   if (levels && !fork.in_child()) levels->close(!closes_alone);
 }
 
@@ -182,6 +184,7 @@ Status open_handle(std::unique_ptr<Group> group, const char* path, const perdure
   handle->stop_watched = watched != 0;
   handle->group = std::move(group);
   handle->pool = std::move(opened);
+  note_opened(*handle);
   *pool = handle.release();
   return Status::success();
 }

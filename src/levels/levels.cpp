@@ -757,4 +757,17 @@ void Levels::close(bool together) {
   guards_.clear();
 }
 
+void Levels::end_alone(std::chrono::milliseconds patience) {
+  if (!is_under_way()) return;
+  const auto patience_ns = static_cast<std::uint64_t>(patience.count()) * 1'000'000;
+  stop_drains(std::min(patience_ns, settings_.patience_ns));
+  if (!taking_ && !drain_next_) return;
+  std::fprintf(
+      stderr,
+      "perdure: %s: rank %u: the process ended without closing the pool: its newest "
+      "versions may not have reached their levels; they are in the pool, and `perdure pool "
+      "drain` brings them to a drain\n",
+      directory_.c_str(), group_.rank());
+}
+
 }  // namespace perdure

@@ -92,6 +92,9 @@ class Levels final : public VersionTaker {
   // Ends what is under way, as far as patience goes. Before the pool is closed. Collective if the
   // other ranks close as well (`together`), and else local.
   void close(bool together = true);
+  // Local: at the end of a process to which the other ranks may not come. What is drained here
+  // arrives, as far as patience goes; of the rest a line says that it may not.
+  void end_alone(std::chrono::milliseconds patience);
 
   // [collective] Waits, as far as patience goes, until every version that is under way has arrived:
   // on other nodes, and in the directories of the drains with its manifest. Returns the newest that

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Calls an action when the program ends MPI: MPI_Finalize frees MPI_COMM_SELF, and with it its
-// attributes, while MPI still works.
+// attributes, while MPI still works. Of several actions the last that was registered comes first.
 //
 // Threads: any. Failure: if MPI has no key to give, the action is not called.
 #pragma once

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/process_end.hpp"
 #include "mpi/at_finalize.hpp"
 #include "mpi/mpi_library.hpp"
 #include "mpi/node_map.hpp"
@@ -87,6 +88,14 @@ MpiGroup::MpiGroup(MPI_Comm own) : comm_(own) {
   beside_ = provided == MPI_THREAD_MULTIPLE;
 }
 
+namespace {
+
+void end_at_finalize() {
+  end_open_things(ProcessEnd::finalize);
+}
+
+}  // namespace
+
 Result<std::unique_ptr<MpiGroup>> MpiGroup::create(MPI_Comm comm) {
   int initialized = 0;
   PMPI_Initialized(&initialized);
@@ -98,6 +107,7 @@ Result<std::unique_ptr<MpiGroup>> MpiGroup::create(MPI_Comm comm) {
   if (const int error = PMPI_Comm_dup(comm, &copy); error != MPI_SUCCESS) {
     return mpi_status("MPI_Comm_dup", error);
   }
+  at_finalize<end_at_finalize>();
   return std::unique_ptr<MpiGroup>(new MpiGroup(copy));
 }
 

@@ -36,6 +36,7 @@ class MpiGroup final : public Group {
   MpiGroup(const MpiGroup&) = delete;
   MpiGroup& operator=(const MpiGroup&) = delete;
 
+  bool ends_with_mpi() const override { return true; }
   std::uint32_t rank() const override { return rank_; }
   std::uint32_t ranks() const override { return ranks_; }
   Status all_max(std::span<std::uint64_t> values) override;

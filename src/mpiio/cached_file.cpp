@@ -35,7 +35,7 @@ struct OpenFiles {
 };
 
 OpenFiles& open_files() {
-  static OpenFiles files;
+  static OpenFiles& files = *new OpenFiles;  // they end after all destructors
   return files;
 }
 
@@ -569,12 +569,26 @@ Status CachedFile::close(std::shared_ptr<CachedFile> file, MpiGroup& group, bool
   return status.ok() ? left : status;
 }
 
-void CachedFile::close_forgotten() {
+bool CachedFile::is_any_served() {
   OpenFiles& files = open_files();
   const std::lock_guard<std::mutex> lock(files.mutex);
-  for (const auto& file : files.still_served) (void)file->tear_down(false);  // all was written back
-  files.still_served.clear();
-  AsideTable::leave_all();
+  return !files.still_served.empty();
+}
+
+void CachedFile::end_served(std::uint32_t wait_ms) {
+  std::vector<std::shared_ptr<CachedFile>> served;
+  {
+    OpenFiles& files = open_files();
+    const std::lock_guard<std::mutex> lock(files.mutex);
+    served.swap(files.still_served);
+  }
+  for (const auto& file : served) (void)file->end_connections();
+  for (const auto& file : served) {
+    if (file->server_) (void)file->server_->wait_for_clients(wait_ms);
+    file->server_.reset();
+    const Status handed = file->hand_over_own();  // what others have sent since the close here
+    (void)file->tear_down(!handed.ok());
+  }
 }
 
 Result<PartAccess*> CachedFile::at(std::uint32_t node) {

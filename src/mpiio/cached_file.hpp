@@ -71,8 +71,15 @@ class CachedFile final : public Companion {
   // Collective over the group of a handle that is closed: writes back, and gives the parts up with
   // the last handle. `discard`: what is dirty is of no use to anybody.
   static Status close(std::shared_ptr<CachedFile> file, MpiGroup& group, bool discard);
-  // Of files that the program never closed; before MPI ends.
-  static void close_forgotten();
+  // What the process has open, for its end (file_ends.cpp): in the order of opening; those that are
+  // closed here and served to others, which are waited for.
+  static std::vector<std::shared_ptr<CachedFile>> all_known();
+  static bool is_any_served();
+  static void end_served(std::uint32_t wait_ms);
+  Status end_connections();
+  Status end_alone(std::uint32_t wait_ms);
+  // Of this node's; "" while it stands aside.
+  std::string part_path() const;
   ~CachedFile() override;
 
   // Bytes of the file; reading ends where the caller knows that the file does.

@@ -19,12 +19,12 @@
 #include "base/agreement.hpp"
 #include "base/checksum.hpp"
 #include "base/clock.hpp"
-#include "mpi/at_finalize.hpp"
 #include "mpi/info.hpp"
 #include "mpi/mpi_group.hpp"
 #include "mpi/mpi_library.hpp"
 #include "mpiio/data_access.hpp"
 #include "mpiio/file_admin.hpp"
+#include "mpiio/file_ends.hpp"
 #include "mpiio/report.hpp"
 
 namespace perdure {
@@ -339,6 +339,7 @@ Status close_cached(OpenFile& open, bool discard) {
   const Status closed = CachedFile::close(open.file, *open.group, discard);
   report_file(open, closed);
   file_table.remove(open.handle);
+  note_closed(open);
   return closed.ok() ? given : closed;
 }
 
@@ -358,12 +359,14 @@ int file_open(MPI_Comm comm, const char* name, int amode, MPI_Info info, MPI_Fil
   if (verdict == Verdict::refuse) return fail_open(file, refusal);
   auto group = MpiGroup::shared(comm);
   if (!group.ok()) return fail_open(file, group.status());
-  at_finalize<CachedFile::close_forgotten>();
+  end_files_with_process();
+  end_files_before_library();
   auto open = open_cached(group.take(), request, claims, amode, *file);
   if (!open.ok()) return fail_open(file, open.status());
   const Status added = file_table.add(*file, open.value().get());
   if (!added.ok()) return fail_open(file, added);
   take_file_calls();
+  note_opened(*open.value());
   (void)open.take().release();  // until file_close
   return MPI_SUCCESS;
 }

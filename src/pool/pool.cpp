@@ -28,7 +28,7 @@ class Stopwatch {
 };
 
 OpenPools<Pool*>& open_pools() {
-  static OpenPools<Pool*> pools;
+  static auto& pools = *new OpenPools<Pool*>;  // they end after all destructors
   return pools;
 }
 

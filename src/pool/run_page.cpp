@@ -116,13 +116,18 @@ void RunPage::open_page(const std::string& directory, std::uint32_t rank) {
   }
 }
 
+void RunPage::end() {
+  if (page_ == nullptr) return;
+  const auto phase = static_cast<RunPhase>(page_->phase.load());
+  if (phase == RunPhase::closed) return;
+  if (phase != RunPhase::refused) set_phase(RunPhase::closed);
+  // One that was refused while it was opened may be opened again, after it was brought back.
+  if (phase != RunPhase::opening) leave_page();
+}
+
 RunPage::~RunPage() {
   if (page_ == nullptr) return;
-  // One that was refused while it was opened may be opened again, after it was brought back.
-  const bool refused = page_->phase == static_cast<std::uint32_t>(RunPhase::refused);
-  const bool restarted = page_->phase != static_cast<std::uint32_t>(RunPhase::opening);
-  if (!refused) set_phase(RunPhase::closed);
-  if (restarted) leave_page();
+  end();
   if (!own_page_) ::munmap(page_, run_page_bytes);
   page_taken = false;
 }

@@ -101,6 +101,8 @@ class RunPage {
   void set_phase(RunPhase phase);
   // If it is of a kind that the next start meets again; otherwise nothing.
   void set_refused(const Status& why);
+  // The pool is closed; the destructor says so too.
+  void end();
   void set_restored(std::uint64_t version, std::uint64_t iteration, std::uint64_t restart_ns);
   void set_committed(const CommitFacts& facts);
 

@@ -18,6 +18,7 @@
 #include "rma/direct_copy.hpp"
 #include "rma/plain_window.hpp"
 #include "rma/window_calls.hpp"
+#include "rma/window_ends.hpp"
 #include "rma/window_pool.hpp"
 #include "rma/window_request.hpp"
 
@@ -147,6 +148,7 @@ Status publish(std::unique_ptr<Window>& window) {
   }
   window->pool->add(*window);
   if (living_windows++ == 0) take_window_calls(true);
+  note_made(*window);
   (void)window.release();  // until win_free
   return Status::success();
 }
@@ -422,6 +424,7 @@ int win_free(MPI_Win* win) {
   const std::unique_ptr<Window> window(found);
   Status status = window->pool->remove(*window);
   leave_table(*window);
+  note_freed(*window);
   int error = MPI_SUCCESS;
   if (window->exposure.made) {
     withdraw_all(*window);

@@ -16,7 +16,8 @@ namespace perdure {
 namespace {
 
 OpenPools<std::unique_ptr<WindowPool>>& open_pools() {
-  static OpenPools<std::unique_ptr<WindowPool>> pools;
+  // Those whose windows were not freed stay as they are when the process ends (process_end.hpp).
+  static auto& pools = *new OpenPools<std::unique_ptr<WindowPool>>;
   return pools;
 }
 

@@ -275,3 +275,31 @@ if __name__ == "__main__":
         sys.exit(__doc__)
     cli = ROOT / "docs/cli.md"
     cli.write_text(with_options(cli.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+# The rows of docs/ends.md that are of each kind of what a process ends (src/base/process_end.hpp).
+_ROWS_OF_KINDS = {
+    "cached_files": ("cached file", "file that stands aside", "file in a pool's versions"),
+    "windows": ("window",),
+    "pools": ("pool", "way to a level"),
+}
+
+
+def wrong_ends(page: str) -> list[str]:
+    """What docs/ends.md says otherwise than the list of what ends, and its exit code."""
+    header = (ROOT / "src/base/process_end.hpp").read_text(encoding="utf-8")
+    launcher = (ROOT / "python/perdure/run/left_behind.py").read_text(encoding="utf-8")
+    (listed,) = re.findall(r"enum class OpenKind[^{]*{(.*?)};", header, re.DOTALL)
+    kinds = [kind for kind in re.findall(r"^  (\w+),", listed, re.MULTILINE) if kind != "kinds"]
+    (code,) = re.findall(r"left_behind_code = (\d+);", header)
+    findings = [f"there is no row for OpenKind::{kind}" for kind in kinds
+                if kind not in _ROWS_OF_KINDS]
+    for kind in kinds:
+        for row in _ROWS_OF_KINDS.get(kind, ()):
+            if f"| {row} |" not in page:
+                findings.append(f"docs/ends.md has no row '{row}' for OpenKind::{kind}")
+    if page.count(f"ends with {code}") < 2:
+        findings.append(f"docs/ends.md does not say that a process ends with {code}")
+    if f"LEFT_BEHIND = {code} " not in launcher:
+        findings.append(f"`perdure run` does not end with {code}")
+    return findings

@@ -93,6 +93,15 @@ def test_the_policies_are_those_of_the_simulator():
         "policy lru is not documented", "there is no policy mru"]  # fmt: skip
 
 
+def test_the_ends_are_those_of_the_code():
+    ends = page("docs/ends.md")
+    assert pages.wrong_ends(ends) == []
+    assert pages.wrong_ends(spoilt(ends, "| window |", "| door |")) == [
+        "docs/ends.md has no row 'window' for OpenKind::windows"]  # fmt: skip
+    assert pages.wrong_ends(spoilt(ends, "ends with 122", "ends with 121")) == [
+        "docs/ends.md does not say that a process ends with 122"]  # fmt: skip
+
+
 def test_the_verbs_are_those_of_the_command():
     cli = page("docs/cli.md")
     assert pages.wrong_verbs(cli) == []

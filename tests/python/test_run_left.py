@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What `perdure run` does with notes of parts of cached files."""
+"""What `perdure run` does with notes of parts of cached files. tests/ends has whole jobs."""
 
 from __future__ import annotations
 
