@@ -28,6 +28,42 @@ void flip(std::span<std::uint64_t> values) {
   for (std::uint64_t& value : values) value ^= top_bit;
 }
 
+// Eight words as one element, which an agreement is (base/agreement.hpp): MPICH 4.0.2 takes twice
+// as long for an Allreduce of several elements as for one of the same bytes. MPI_Finalize ends it
+// after all that was asked of it later, as groups are.
+struct Line {
+  static constexpr std::size_t words = 8;
+  MPI_Datatype type = type_null();
+  MPI_Op maximum{};
+  int error = MPI_SUCCESS;
+
+  static Line& of_process() {
+    static Line line;
+    return line;
+  }
+  static void take_maximum(void* from, void* to, int* lines, MPI_Datatype*) {
+    const auto* mine = static_cast<const std::uint64_t*>(from);
+    auto* all = static_cast<std::uint64_t*>(to);
+    const std::size_t count = words * static_cast<std::size_t>(*lines);
+    for (std::size_t i = 0; i < count; ++i) all[i] = std::max(all[i], mine[i]);
+  }
+
+ private:
+  Line() {
+    error = PMPI_Type_contiguous(static_cast<int>(words), type_int64(), &type);
+    if (error == MPI_SUCCESS) error = PMPI_Type_commit(&type);
+    if (error == MPI_SUCCESS) error = PMPI_Op_create(take_maximum, 1, &maximum);
+    at_finalize<end>();
+  }
+  static void end() {
+    Line& line = of_process();
+    if (line.error != MPI_SUCCESS) return;
+    PMPI_Type_free(&line.type);
+    PMPI_Op_free(&line.maximum);
+    line.error = MPI_ERR_OTHER;
+  }
+};
+
 std::size_t piece(std::span<const std::byte> bytes) {
   return std::min(bytes.size(), piece_bytes_max);
 }
@@ -166,6 +202,10 @@ Result<std::shared_ptr<MpiGroup>> MpiGroup::shared(MPI_Comm comm) {
 }
 
 int max_over_ranks(MPI_Comm comm, std::span<std::uint64_t> values) {
+  const Line& line = Line::of_process();
+  if (values.size() == Line::words && line.error == MPI_SUCCESS) {
+    return PMPI_Allreduce(MPI_IN_PLACE, values.data(), 1, line.type, line.maximum, comm);
+  }
   flip(values);
   const int error = PMPI_Allreduce(MPI_IN_PLACE, values.data(), static_cast<int>(values.size()),
                                    type_int64(), op_max(), comm);
