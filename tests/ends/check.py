@@ -6,7 +6,8 @@
 Starts two ranks of ends.c, ends.f90 or ends.py under `perdure run`, once for each way to end, and
 looks at the files, the parts, the pools, the exit code and the statistics of `perdure run`. What is
 expected is read from the page. With --nodes each rank pretends to be on a node of its own, and has
-files alone. Prints a line for each end; ends with 1 if a cell is not as it says.
+files alone. LANGUAGE plain is plain.c, which knows nothing of Perdure, and is run with --cache.
+Prints a line for each end; ends with 1 if a cell is not as the page says.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -219,9 +221,9 @@ class Job:
         paths = f"{place / 'wheel'}:{ROOT / 'python'}:{BUILD / 'python'}"
         return {key: around[key] for key in kept} | {"PYTHONPATH": paths}
 
-    def run(self, folder: Path, end: str, *what: str) -> Ended:
+    def run(self, folder: Path, end: str, *what: str, cache: Sequence[str] = ()) -> Ended:
         report = folder / "run.json"
-        command = [str(ROOT / "perdure"), "run", "--quiet", "--json", str(report), "--"]
+        command = [str(ROOT / "perdure"), "run", "--quiet", "--json", str(report), *cache, "--"]
         command += [*self.launcher, str(RANKS), *self.preload, *self.ranks, str(folder), end]
         command += FILE_NAMES if self.nodes else what
         around = self.environment(PERDURE_BUILD=str(BUILD), PERDURE_LEVELS=self.levels(folder),
@@ -307,6 +309,30 @@ def check_changed(job: Job) -> list[str]:
         return ended.faults
 
 
+def check_plain(job: Job, end: str, options: str) -> list[str]:
+    """plain.c under `perdure run --cache`, as its user would start it."""
+    with tempfile.TemporaryDirectory(prefix="perdure-ends-", dir="/dev/shm") as place:
+        folder = Path(place)
+        given = f"directory={folder}/parts;{options}".rstrip(";")
+        ended = job.run(folder, end, cache=["--cache", "cached", "--cache-options", given])
+        check_whole(ended, "cached", CELLS)
+        if end == "finalize":
+            ended.need(ended.code == 0 and not ended.left_of("cached"),
+                       f"exit code {ended.code}, {ended.statistics}: {ended.text[-1500:]}")
+        return ended.faults
+
+
+def main_of_plain(job: Job) -> int:
+    faults = 0
+    for end in ("finalize", "exit"):
+        for options in ("", "from=0"):
+            found = check_plain(job, end, options)
+            faults += bool(found)
+            verdict = "wrong" if found else "right"
+            print("\n  ".join([f"plain {job.mpi} {end} {options}: {verdict}", *found]))
+    return 1 if faults else 0
+
+
 def check_full(job: Job, end: str) -> list[str]:
     """A process that can't write back says so, does not end with 0, and keeps what it has."""
     with tempfile.TemporaryDirectory(prefix="perdure-ends-", dir="/dev/shm") as place:
@@ -324,7 +350,7 @@ def check_full(job: Job, end: str) -> list[str]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("language", choices=("c", "fortran", "python"))
+    parser.add_argument("language", choices=("c", "fortran", "python", "plain"))
     parser.add_argument("mpi")
     parser.add_argument("mpiexec")
     parser.add_argument("program", nargs="+")
@@ -335,6 +361,8 @@ def main() -> int:
     if given.language == "python" and not (BUILD / "mpi4py/wheel").is_dir():
         print("skipped: mpi4py was not fetched: tools/mpi4py_tests.py fetches it")
         return 77
+    if given.language == "plain":
+        return main_of_plain(Job(given))
     table = read_table((ROOT / "docs/ends.md").read_text())
     rows = {*FILES, *POOLS, "file in a pool's versions", "way to a level", *ELSEWHERE}
     faults = 0
