@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """`python -m perdure`: the same as the command `perdure`."""
 
-from perdure.cli import main
+from perdure.start import main
 
 if __name__ == "__main__":
     main()

@@ -75,7 +75,7 @@ def command_line(verbs: Mapping[str, Verb] = VERBS) -> Verbs:
 
 
 def main(verbs: Mapping[str, Verb] = VERBS) -> None:
-    """Entry point of the console script."""
+    """The whole command, after start.py."""
     if "_PERDURE_COMPLETE" in os.environ:  # a shell asks what could come next
         from typer.completion import completion_init
 

@@ -27,9 +27,12 @@ class Bell:
             if signal.getsignal(number) is signal.SIG_IGN and number != signal.SIGCHLD:
                 continue  # nohup, or a shell's background job: stays ignored
             self._before[number] = signal.signal(number, self._note)
+        # What came since the launcher was started is noted now (start.py).
+        self._before_mask = signal.pthread_sigmask(signal.SIG_UNBLOCK, FORWARDED)
         return self
 
     def __exit__(self, *_: object) -> None:
+        signal.pthread_sigmask(signal.SIG_SETMASK, self._before_mask)
         for number, handler in self._before.items():
             signal.signal(number, handler)
         signal.set_wakeup_fd(self._before_wakeup)
