@@ -297,6 +297,30 @@ BANS = (
          "src/cache/testing/scratch_part.hpp", "apps/", "bench/", "tests/"),
         allowed_in_tests=True,
     ),
+    Ban(
+        re.compile(
+            r"^(?!.*\bFileHandle\b)[^\n]*(?:\bSYS_userfaultfd\b|::(?:socket|accept4?|eventfd"
+            r"|memfd_create|epoll_create1?|timerfd_create|signalfd|inotify_init1?|pidfd_open)\s*\()"
+            r"|\bF_DUPFD(?:_CLOEXEC)?,\s*[0-2]\b",
+            re.MULTILINE,
+        ),
+        "a descriptor is given to a FileHandle at once, which puts it above 2",
+        ("src/base/", "src/energy/testing/", "src/levels/testing/", "src/pmem/testing/", "apps/",
+         "bench/", "tests/"),
+        allowed_in_tests=True,
+    ),
+    Ban(
+        re.compile(r"\b(?:secure_)?getenv\s*\("),
+        "variables are read in src/base/environment.cpp",
+        ("src/base/environment.cpp", "src/energy/testing/", "apps/", "bench/", "tests/"),
+        allowed_in_tests=True,
+    ),
+    Ban(
+        re.compile(r"::flock\s*\("),
+        "files are locked in src/base/file_handle.cpp, which waits for no one for ever",
+        ("src/base/file_handle.cpp", "apps/", "bench/", "tests/"),
+        allowed_in_tests=True,
+    ),
     Ban(re.compile(r"\b(?:strcpy|strcat|sprintf|vsprintf|gets)\s*\("), "has no bound"),
     Ban(re.compile(r"\bs?rand\s*\("), "is not reproducible; seed a generator"),
     Ban(re.compile(r"\busing\s+namespace\s+std\b"), "hides where names come from"),

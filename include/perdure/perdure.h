@@ -31,7 +31,8 @@
  *     other shapes and modes.
  *   - Threads: one thread at a time calls into a pool; a second one gets PERDURE_E_STATE. Different
  *     pools are independent.
- *   - A process that was forked off gets PERDURE_E_STATE for the pools of its parent.
+ *   - A process that was forked off gets PERDURE_E_STATE for the pools of its parent. It keeps none
+ *     of them locked.
  *   - Sizes are in bytes, shapes in elements, times in nanoseconds.
  *
  * Caveats
@@ -167,7 +168,8 @@ typedef struct perdure_pool_status {
   int levels_under_way;       /* 1: a version is on its way to other levels, as this rank knows */
 } perdure_pool_status;
 
-/* Opens the pool in directory `path`, or makes it. Collective. `options` may be NULL.
+/* Opens the pool in directory `path`, or makes it; what is above `path` must be there.
+ * Collective. `options` may be NULL. BUSY at once if this process has the pool open.
  * Errors: BUSY, FOREIGN, RANKS, DAMAGED, NEWER_FORMAT, NO_SPACE, IO, UNSUPPORTED. */
 PERDURE_API int perdure_open(const char* path, const perdure_options* options, perdure_pool** pool);
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/clock.hpp"
+#include "base/environment.hpp"
 #include "base/quantity.hpp"
 
 namespace perdure {
@@ -59,8 +60,8 @@ Result<CommitPatience> parse_commit_patience(const char* patience, const char* l
 }
 
 Result<CommitPatience> commit_patience_of_environment() {
-  return parse_commit_patience(std::getenv("PERDURE_COMMIT_PATIENCE"),
-                               std::getenv("PERDURE_COMMIT_LIMIT"));
+  return parse_commit_patience(environment("PERDURE_COMMIT_PATIENCE").c_str(),
+                               environment("PERDURE_COMMIT_LIMIT").c_str());
 }
 
 CommitWatch::CommitWatch(std::string pool, const CommitPatience& patience, CommitLines lines)

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "base/checksum.hpp"
+#include "base/environment.hpp"
 #include "base/isal.hpp"
 #include "base/xxh3_here.hpp"
 
@@ -47,14 +48,14 @@ DataChecksum fastest_data_checksum(bool has_wide_crc, bool has_crc, bool has_avx
 }
 
 Result<DataChecksum> chosen_data_checksum() {
-  const char* const wanted = std::getenv("PERDURE_CHECKSUM");
-  if (wanted == nullptr || *wanted == '\0') {
+  const std::string wanted = environment("PERDURE_CHECKSUM");
+  if (wanted.empty()) {
     static const DataChecksum fastest =
         fastest_data_checksum(cpu_has_wide_crc(), isal() != nullptr, cpu_has_avx2());
     return fastest;
   }
-  if (std::string_view(wanted) == "crc64") return DataChecksum::crc64;
-  if (std::string_view(wanted) == "xxh3") return DataChecksum::xxh3;
+  if (wanted == "crc64") return DataChecksum::crc64;
+  if (wanted == "xxh3") return DataChecksum::xxh3;
   return Status(Code::invalid_argument, "PERDURE_CHECKSUM=", wanted, " is neither crc64 nor xxh3");
 }
 

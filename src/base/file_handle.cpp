@@ -8,6 +8,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
@@ -16,6 +17,7 @@
 
 #include "base/clock.hpp"
 #include "base/files.hpp"
+#include "base/fork_guard.hpp"
 
 namespace perdure {
 namespace {
@@ -43,32 +45,91 @@ int lock_holder(int fd) {
   return 0;
 }
 
-Status busy_status(int fd, const std::string& path, std::uint32_t wait_ms) {
-  const int pid = lock_holder(fd);
+// Not where it can't be seen, as from another PID namespace.
+bool is_running(int pid) {
+  const auto stat = read_process_stat("/proc/" + std::to_string(pid));
+  return stat && !stat->has_ended() && stat->state != 'T' && stat->state != 't';
+}
+
+Status busy_status(int pid, const std::string& path, std::uint64_t waited_ms) {
   std::string holder = pid > 0 ? "process " + std::to_string(pid) : "another process";
+  std::string remedy = "; end that process, or wait for it";
   if (pid > 0 && ::kill(pid, 0) != 0 && errno == ESRCH) {
     holder = "a process that was forked off by process " + std::to_string(pid) +
              ", which has ended (`fuser " + path + "` names it)";
+  } else if (pid > 0 && !is_running(pid)) {
+    holder += ", which is stopped";
+    remedy = "; let it go on (kill -CONT " + std::to_string(pid) + "), or end it";
   }
-  return Status(Code::busy, path, " is open in ", holder, ", and was not released within ", wait_ms,
-                " ms; end that process, or wait for it");
+  const std::string waited =
+      waited_ms == 0 ? "" : sentence(", and was not released within ", waited_ms, " ms");
+  return Status(Code::busy, path, " is open in ", holder, waited, remedy);
+}
+
+Status own_status(const std::string& path) {
+  return Status(Code::busy, path,
+                " is open in this process already, and can be once only; close it there first, or "
+                "go on with what is open");
+}
+
+// 524: ENOTSUPP, which is the kernel's own and has no text.
+Status lock_refused(const std::string& path, int error) {
+  constexpr int kernels_own = 524;
+  const bool none = error == ENOLCK || error == EOPNOTSUPP || error == ENOSYS || error == EINVAL ||
+                    error == kernels_own;
+  if (!none) return errno_status("flock " + path, error);
+  return Status(Code::unsupported, path, ": this file system has no locks (flock: error ", error,
+                "), without which two jobs could write to the file at once; choose a directory in "
+                "node-local memory or on a local disk, or have the file system mounted with locks "
+                "(Lustre: -o flock; NFS: its lock service)");
 }
 
 }  // namespace
 
-FileHandle::~FileHandle() {
-  if (fd_ >= 0) ::close(fd_);  // nothing was buffered: an error here can't lose bytes
+int above_standard(int fd) {
+  if (fd < 0 || fd > STDERR_FILENO) return fd;
+  const int above = ::fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+  const int failed = errno;
+  ::close(fd);
+  errno = failed;
+  return above;
 }
 
-Status lock_file(int fd, const std::string& path, std::uint32_t wait_ms) {
-  const std::uint64_t give_up_ns = monotonic_ns() + std::uint64_t{wait_ms} * 1'000'000;
-  while (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
-    if (errno == EINTR) continue;
-    if (errno != EWOULDBLOCK) return errno_status("flock " + path, errno);
-    if (monotonic_ns() >= give_up_ns) return busy_status(fd, path, wait_ms);
+FileHandle::~FileHandle() {
+  if (fd_ < 0) return;
+  shared_with_children(fd_);
+  ::close(fd_);  // nothing was buffered: an error here can't lose bytes
+}
+
+Result<bool> try_lock_file(int fd, FileLock lock, const std::string& path) {
+  keep_from_children(fd);
+  while (::flock(fd, (lock == FileLock::alone ? LOCK_EX : LOCK_SH) | LOCK_NB) != 0) {
+    if (errno == EWOULDBLOCK) return false;
+    if (errno != EINTR) return lock_refused(path, errno);
+  }
+  return true;
+}
+
+void unlock_file(int fd) {
+  ::flock(fd, LOCK_UN);
+}
+
+Status lock_file(int fd, const std::string& path, const LockPatience& patience) {
+  const std::uint64_t begin_ns = monotonic_ns();
+  std::uint64_t wait_ms = patience.wait_ms;
+  for (bool first = true;; first = false) {
+    PERDURE_TRY_ASSIGN(const bool granted, try_lock_file(fd, FileLock::alone, path));
+    if (granted) return Status::success();
+    if (first && patience.own_at_once && lock_holder(fd) == ::getpid()) return own_status(path);
+    if (monotonic_ns() - begin_ns >= wait_ms * 1'000'000) {
+      const int pid = lock_holder(fd);
+      if (wait_ms >= patience.working_ms || pid <= 0 || !is_running(pid)) {
+        return busy_status(pid, path, wait_ms);
+      }
+      wait_ms += std::max<std::uint64_t>(patience.wait_ms, 1);
+    }
     std::this_thread::sleep_for(lock_poll);
   }
-  return Status::success();
 }
 
 Status sync_directory_of(const std::string& path) {

@@ -2,11 +2,15 @@
 //
 // An open file descriptor, closed once; and its exclusive lock.
 //
+// It lies above 2. In a process whose standard input, output or error is closed the kernel gives
+// their numbers to the next files that are opened, and a message on stderr would be written there.
+//
 // The lock is flock(2). An fcntl() lock would name its holder, but is lost as soon as any other
 // descriptor of the file is closed in this process, and doesn't keep the process from itself; an
 // open-file-description lock keeps, but names nobody. flock keeps, and /proc/locks names.
-// A process that was forked off without exec shares the descriptor, and so keeps the lock until it
-// ends too: it still has the mapping.
+// A process that is forked off loses it (fork_guard.hpp), so what is locked is not mapped.
+//
+// A directory is never locked: whoever may read it could, and nobody could take that away.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +21,14 @@
 
 namespace perdure {
 
+// The descriptor, or what it was exchanged for if it is 0 to 2: one above, closed when another
+// program is executed. -1, and errno set, if that fails; then `fd` is closed.
+int above_standard(int fd);
+
 class FileHandle {
  public:
-  explicit FileHandle(int fd = -1) : fd_(fd) {}
+  // Of 0 to 2 a number above them is made. The handle is -1, and errno set, where that fails.
+  explicit FileHandle(int fd = -1) : fd_(above_standard(fd)) {}
   FileHandle(FileHandle&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
   FileHandle& operator=(FileHandle&& other) noexcept {
     std::swap(fd_, other.fd_);
@@ -37,9 +46,20 @@ class FileHandle {
   int fd_;
 };
 
-// Locks the file for this descriptor. A lock that another holds is waited for at most `wait_ms`;
-// then Code::busy names the holder, as far as /proc/locks shows it.
-Status lock_file(int fd, const std::string& path, std::uint32_t wait_ms);
+enum class FileLock : std::uint8_t { shared, alone };
+// Whether the lock was granted for this descriptor; it is not waited for. Code::unsupported where
+// the file system has no locks.
+Result<bool> try_lock_file(int fd, FileLock lock, const std::string& path);
+void unlock_file(int fd);
+
+struct LockPatience {
+  std::uint32_t wait_ms = 10'000;
+  std::uint32_t working_ms = 0;  // if more: for a holder that is seen to run
+  bool own_at_once = false;      // a lock that this process holds itself is not waited for
+};
+// Locks the file for this descriptor alone. Another holder is waited for; then Code::busy names it,
+// as far as /proc/locks shows it.
+Status lock_file(int fd, const std::string& path, const LockPatience& patience);
 
 // fsync of the directory that holds `path`, without which a new file may vanish with the power.
 Status sync_directory_of(const std::string& path);

@@ -6,6 +6,7 @@
 #include <grp.h>
 #include <linux/openat2.h>
 #include <pwd.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -13,8 +14,11 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <climits>
 #include <cstdlib>
 #include <cstring>
+
+#include "base/environment.hpp"
 
 namespace perdure {
 namespace {
@@ -42,7 +46,19 @@ int open_at(int directory, const std::string& path, int flags, mode_t mode = 0) 
   do {
     fd = ::openat(directory, path.c_str(), flags, mode);
   } while (fd < 0 && errno == EINTR);
-  return fd;
+  return above_standard(fd);
+}
+
+// A new file. A umask would keep the others of a group out, or this user.
+int make_at(int directory, const std::string& path, int flags, mode_t mode) {
+  const int made = open_at(directory, path, flags | O_CREAT | O_EXCL, mode);
+  struct stat found{};
+  if (made < 0 || ::fstat(made, &found) != 0 || (found.st_mode & mode) == mode) return made;
+  if (::fchmod(made, mode) == 0) return made;
+  const int failed = errno;
+  ::close(made);
+  errno = failed;
+  return -1;
 }
 
 int open_without_links(const std::string& path, std::uint64_t flags) {
@@ -53,7 +69,7 @@ int open_without_links(const std::string& path, std::uint64_t flags) {
   do {
     fd = ::syscall(SYS_openat2, AT_FDCWD, path.c_str(), &how, sizeof how);
   } while (fd < 0 && errno == EINTR);
-  return static_cast<int>(fd);
+  return above_standard(static_cast<int>(fd));
 }
 
 std::string user_name(uid_t uid) {
@@ -164,6 +180,25 @@ Status check_group_directory(const struct stat& found, const std::string& path) 
                 ", or choose another path");
 }
 
+// N3, of what is above a directory: where every user may write, he may also exchange it.
+Status check_above(int fd, const std::string& path) {
+  struct stat below{};
+  if (::fstat(fd, &below) != 0) return errno_status("fstat " + path, errno);
+  for (std::string up = ".."; up.size() < PATH_MAX; up += "/..") {
+    struct stat above{};
+    if (::fstatat(fd, up.c_str(), &above, 0) != 0) return Status::success();  // not ours to see
+    if (above.st_ino == below.st_ino && above.st_dev == below.st_dev) return Status::success();
+    if ((above.st_mode & S_IWOTH) != 0 && (above.st_mode & S_ISVTX) == 0) {
+      return Status(Code::foreign, path, ": its directory ", path, "/", up,
+                    " may be written by every user (mode ", mode_text(above.st_mode),
+                    "), who could put another one in the place of this; chmod o-w or chmod +t it, "
+                    "choose another path, or set PERDURE_ANY_OWNER=1 if it is meant");
+    }
+    below = above;
+  }
+  return Status::success();
+}
+
 // N3, of a directory: in a sticky one nobody but their owners removes or renames files.
 Status check_directory(int fd, const std::string& path, Trust trust) {
   struct stat found{};
@@ -171,8 +206,8 @@ Status check_directory(int fd, const std::string& path, Trust trust) {
   if (trust == Trust::anyone) return Status::success();
   PERDURE_TRY(check_owner(found, path));
   if (trust == Trust::group) return check_group_directory(found, path);
-  if ((found.st_mode & S_ISVTX) != 0) return Status::success();
-  return check_writers(found, path);
+  if ((found.st_mode & S_ISVTX) == 0) PERDURE_TRY(check_writers(found, path));
+  return check_above(fd, path);
 }
 
 std::string without_trailing_slashes(std::string path) {
@@ -217,7 +252,17 @@ Result<FileHandle> open_directory(const std::string& path, Trust trust) {
 Status make_one(const std::string& path) {
   if (::mkdir(path.c_str(), directory_mode) != 0) {
     if (errno == EEXIST) return Status::success();
-    return errno_status("make the directory " + path, errno);
+    if (errno != ENOENT) return errno_status("make the directory " + path, errno);
+    const std::string above = split_path(path).directory;
+    return Status(Code::io_error, "can't make the directory ", path, ": there is no ", above,
+                  "; make it (mkdir -p ", above,
+                  ") if the path has no slip and the file system is mounted");
+  }
+  struct stat made{};
+  const bool seen = ::lstat(path.c_str(), &made) == 0 && S_ISDIR(made.st_mode);
+  if (seen && (made.st_mode & directory_mode) != directory_mode &&
+      ::fchmodat(AT_FDCWD, path.c_str(), directory_mode, AT_SYMLINK_NOFOLLOW) != 0) {
+    return errno_status("give the directory " + path + " the mode that the umask took", errno);
   }
   return sync_directory_of(path);
 }
@@ -241,9 +286,8 @@ std::string user_text(std::uint32_t uid) {
 }
 
 Trust trust_unless(bool meant) {
-  const char* given = std::getenv("PERDURE_ANY_OWNER");
-  const bool set = given != nullptr && *given != '\0' && std::strcmp(given, "0") != 0;
-  return meant || set ? Trust::anyone : Trust::own;
+  const std::string given = environment("PERDURE_ANY_OWNER");
+  return meant || (!given.empty() && given != "0") ? Trust::anyone : Trust::own;
 }
 
 Result<Directory> Directory::open(const std::string& path, Trust trust) {
@@ -255,14 +299,24 @@ Result<Directory> Directory::open(const std::string& path, Trust trust) {
 
 Result<Directory> Directory::make(const std::string& path, Trust trust) {
   const std::string place = without_trailing_slashes(path);
-  for (std::size_t slash = place.find('/', 1); slash != std::string::npos;
-       slash = place.find('/', slash + 1)) {
-    const std::string above = place.substr(0, slash);
+  for (int attempt = 0; attempt < create_attempts; ++attempt) {
     // A directory that exists but can't be written to, such as /dev, is not made again.
-    if (::access(above.c_str(), F_OK) != 0) PERDURE_TRY(make_one(above));
+    if (::access(place.c_str(), F_OK) != 0) PERDURE_TRY(make_one(place));
+    auto opened = open(place, trust);
+    if (opened.status().code() != Code::not_found) return opened;
   }
-  if (::access(place.c_str(), F_OK) != 0) PERDURE_TRY(make_one(place));
-  return open(place, trust);
+  return Status(Code::busy, place, " is being made and removed all the time");
+}
+
+Result<Directory> Directory::make_below(const std::string& upper, const std::string& below,
+                                        Trust trust) {
+  auto made = make(upper, trust);
+  for (std::size_t begin = 0; made.ok() && begin < below.size();) {
+    const std::size_t end = std::min(below.find('/', begin), below.size());
+    made = make(made.value().path_of(below.substr(begin, end - begin)), trust);
+    begin = end + 1;
+  }
+  return made;
 }
 
 std::uint32_t Directory::owner() const {
@@ -287,15 +341,9 @@ Result<FileHandle> Directory::open_file(const std::string& name, FileAccess acce
   return checked(opened, name);
 }
 
-// A member's umask would keep the others of a group out.
 int Directory::make_new(const std::string& name) const {
-  const int flags = open_flags(FileAccess::read_write) | O_CREAT | O_EXCL;
-  const int made = open_at(fd(), name, flags, file_mode);
-  if (made < 0 || trust_ != Trust::group || ::fchmod(made, shared_file_mode) == 0) return made;
-  const int failed = errno;
-  ::close(made);
-  errno = failed;
-  return -1;
+  const mode_t mode = trust_ == Trust::group ? shared_file_mode : file_mode;
+  return make_at(fd(), name, open_flags(FileAccess::read_write), mode);
 }
 
 Result<FileHandle> Directory::create_file(const std::string& name) const {
@@ -432,7 +480,7 @@ Result<FileHandle> open_input(const std::string& path) {
 Result<FileHandle> open_output(const std::string& path, bool append) {
   const int flags = open_flags(FileAccess::write) | (append ? O_APPEND : 0);
   for (int attempt = 0; attempt < create_attempts; ++attempt) {
-    const int made = open_at(AT_FDCWD, path, flags | O_CREAT | O_EXCL, file_mode);
+    const int made = make_at(AT_FDCWD, path, flags, file_mode);
     if (made >= 0) return FileHandle(made);
     if (errno == ENOENT) {
       return Status(Code::io_error, path, " can't be made: its directory does not exist");
@@ -518,6 +566,12 @@ std::vector<std::string> kernel_names(const std::string& path) {
   if (!folder.ok()) return {};
   auto names = folder.value().names();
   return names.ok() ? names.take() : std::vector<std::string>();
+}
+
+int beyond_file_limit(std::uint64_t bytes) {
+  rlimit limit{};
+  const bool known = ::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+  return known && bytes > limit.rlim_cur ? EFBIG : 0;
 }
 
 Result<std::string> read_rest(const FileHandle& file, const std::string& path,

@@ -8,11 +8,13 @@
 //
 // Invariants
 //   N1  A name in a directory is resolved relative to the open directory, without following a link.
-//   N2  What is made is new (O_EXCL) and only for this user: 0600, directories 0700. The mode of
-//       what was found is never changed.
+//   N2  What is made is new (O_EXCL) and only for this user: 0600, directories 0700, whatever the
+//       umask. The mode of what was found is never changed.
 //   N3  What was opened is a regular file with one link. Unless Trust::anyone was asked for, it and
 //       its directory belong to this user or to root, and nobody else may write to them; in a
-//       directory others may make files if it is sticky, as they can't replace ours there. With
+//       directory others may make files if it is sticky, as they can't replace ours there. Nor may
+//       every user exchange the directory, or one above it: each of those is sticky, too, or no
+//       place where all may write. With
 //       Trust::group the directory's group may write it, and its files are any member's: what they
 //       hold is not believed but checked.
 //   N4  No call waits for what it opens: a FIFO, a device or a socket is an error at once.
@@ -49,8 +51,12 @@ enum class FileAccess : std::uint8_t { read, write, read_write };
 class Directory {
  public:
   static Result<Directory> open(const std::string& path, Trust trust = Trust::own);
-  // Makes it, and what is missing above it, if there is none.
+  // Makes it if there is none. What is above it must be there: a path with a slip of the keys, or
+  // on a file system that is not mounted, is no directory of the root's.
   static Result<Directory> make(const std::string& path, Trust trust = Trust::own);
+  // The same of `upper`, and in it `below`, with all that is missing between them.
+  static Result<Directory> make_below(const std::string& upper, const std::string& below,
+                                      Trust trust = Trust::own);
 
   const std::string& path() const { return path_; }
   std::string path_of(const std::string& name) const { return path_ + "/" + name; }
@@ -154,6 +160,10 @@ struct ProcessStat {
 std::optional<ProcessStat> read_process_stat(const std::string& directory);
 // The names in a folder of /proc or /sys, sorted; none where it can't be read.
 std::vector<std::string> kernel_names(const std::string& path);
+
+// EFBIG where a file of this process may not have `bytes` (ulimit -f), else 0: the kernel would not
+// only refuse more, but send SIGXFSZ, which ends the process.
+int beyond_file_limit(std::uint64_t bytes);
 
 // All that follows in the file. Code::damaged if that is more than `bytes_max`.
 Result<std::string> read_rest(const FileHandle& file, const std::string& path,

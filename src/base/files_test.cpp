@@ -85,15 +85,79 @@ void make_socket(const std::string& path) {
 }
 
 TEST_F(Files, a_made_file_is_for_this_user_only_whatever_the_umask_says) {
-  const mode_t before = ::umask(0);
-  EXPECT_TRUE(own().create_file("f").ok());
-  EXPECT_TRUE(own().open_or_create("g").ok());
-  EXPECT_TRUE(own().replace_file("h", "x").ok());
-  EXPECT_TRUE(open_output(at("i")).ok());
-  EXPECT_TRUE(Directory::make(at("a/b")).ok());
-  ::umask(before);
-  for (const char* name : {"f", "g", "h", "i"}) EXPECT_EQ(mode(name), 0600U) << name;
-  for (const char* name : {"a", "a/b"}) EXPECT_EQ(mode(name), 0700U) << name;
+  for (const mode_t taken : {0U, 0277U, 0777U}) {
+    const std::string under = "umask" + std::to_string(taken);
+    const mode_t before = ::umask(taken);
+    const auto made = Directory::make(at(under));
+    ASSERT_TRUE(made.ok()) << made.status().message();
+    EXPECT_TRUE(made.value().create_file("f").ok());
+    EXPECT_TRUE(made.value().open_or_create("g").ok());
+    EXPECT_TRUE(made.value().replace_file("h", "x").ok());
+    EXPECT_TRUE(open_output(made.value().path_of("i")).ok());
+    EXPECT_TRUE(Directory::make_below(made.value().path_of("a"), "b/c").ok());
+    ::umask(before);
+    for (const char* name : {"/f", "/g", "/h", "/i"}) EXPECT_EQ(mode(under + name), 0600U) << name;
+    for (const char* name : {"", "/a", "/a/b", "/a/b/c"}) {
+      EXPECT_EQ(mode(under + name), 0700U) << name;
+    }
+  }
+}
+
+TEST_F(Files, of_a_path_the_last_directory_alone_is_made) {
+  const Status lacking = Directory::make(at("slip/of/keys")).status();
+  EXPECT_EQ(lacking.code(), Code::io_error);
+  EXPECT_NE(lacking.message().find("mkdir -p " + at("slip/of")), std::string::npos)
+      << lacking.message();
+  EXPECT_EQ(Directory::make_below(at("slip/of"), "keys").status().code(), Code::io_error);
+  EXPECT_FALSE(fs::exists(at("slip")));
+  EXPECT_TRUE(Directory::make(at("last")).ok());
+  EXPECT_TRUE(Directory::make(at("last") + "/").ok());
+}
+
+// Who may write there could exchange what is below it.
+TEST_F(Files, a_directory_below_one_where_every_user_may_write_is_refused_unless_that_is_sticky) {
+  ASSERT_TRUE(Directory::make_below(at("all"), "own/pool").ok());
+  for (const char* above : {"all", "all/own"}) {
+    ASSERT_EQ(::chmod(at(above).c_str(), 0777), 0);
+    const Status refused = Directory::open(at("all/own/pool")).status();
+    EXPECT_EQ(refused.code(), Code::foreign);
+    EXPECT_NE(refused.message().find("chmod +t"), std::string::npos) << refused.message();
+    EXPECT_TRUE(Directory::open(at("all/own/pool"), Trust::anyone).ok());
+    ASSERT_EQ(::chmod(at(above).c_str(), 01777), 0);
+    EXPECT_TRUE(Directory::open(at("all/own/pool")).ok());
+    ASSERT_EQ(::chmod(at(above).c_str(), 0770), 0);  // its group is trusted with that
+    EXPECT_TRUE(Directory::open(at("all/own/pool")).ok());
+  }
+}
+
+// In a child, which closes them; so nothing is printed there.
+TEST_F(Files, what_is_opened_lies_above_standard_input_output_and_error) {
+  write("f", "x");
+  const Directory here = own();
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    for (int standard = 0; standard <= STDERR_FILENO; ++standard) ::close(standard);
+    const auto above = [](const auto& opened) {
+      return opened.ok() && opened.value().fd() > STDERR_FILENO;
+    };
+    const bool files = above(Directory::open(root_)) && above(here.create_file("made")) &&
+                       above(here.open_or_create("new")) && above(here.open_or_create("new")) &&
+                       above(here.open_file("f", FileAccess::read_write)) &&
+                       above(open_input(at("f"))) && above(open_output(at("out"))) &&
+                       above(open_output_stream(at("out")));
+    const bool others =
+        open_application_file(at("f"), O_RDWR).value().handle.fd() > STDERR_FILENO &&
+        open_application_file(at("f"), O_RDWR, Links::refused).value().handle.fd() >
+            STDERR_FILENO &&
+        open_kernel_file("/proc/self/stat", O_RDONLY).fd() > STDERR_FILENO &&
+        FileHandle(::socket(AF_UNIX, SOCK_STREAM, 0)).fd() > STDERR_FILENO;
+    const bool free = ::fcntl(0, F_GETFD) < 0 && ::fcntl(1, F_GETFD) < 0 && ::fcntl(2, F_GETFD) < 0;
+    ::_exit((files ? 0 : 1) + (others ? 0 : 2) + (free ? 0 : 4));
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
 }
 
 TEST_F(Files, the_mode_of_a_found_directory_is_never_changed) {

@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/environment.hpp"
+
 namespace perdure {
 namespace {
 
@@ -17,8 +19,7 @@ bool find(void* library, const char* name, Function& function) {
 }
 
 const Isal* load() {
-  const char* wanted = std::getenv("PERDURE_ISAL");
-  if (wanted != nullptr && std::strcmp(wanted, "off") == 0) return nullptr;
+  if (environment("PERDURE_ISAL") == "off") return nullptr;
   void* library = ::dlopen("libisal.so.2", RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) return nullptr;
   static Isal found;

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <initializer_list>
 
+#include "base/environment.hpp"
 #include "base/files.hpp"
 
 namespace perdure {
@@ -13,10 +14,10 @@ namespace {
 // The first of several variables that holds a number.
 std::uint32_t number_of(std::initializer_list<const char*> names, std::uint32_t otherwise) {
   for (const char* name : names) {
-    const char* text = std::getenv(name);
-    if (text == nullptr || *text == '\0') continue;
+    const std::string text = environment(name);
+    if (text.empty()) continue;
     char* end = nullptr;
-    const unsigned long number = std::strtoul(text, &end, 10);
+    const unsigned long number = std::strtoul(text.c_str(), &end, 10);
     if (*end == '\0' && number < 1U << 30U) return static_cast<std::uint32_t>(number);
   }
   return otherwise;

@@ -2,11 +2,10 @@
 //
 // Which rank a process is in its job, and the file that it writes there.
 //
-// Threads: as getenv(). No failure: a process that no launcher placed is rank 0 of 1.
+// Threads: as environment(). No failure: a process that no launcher placed is rank 0 of 1.
 #pragma once
 
 #include <cstdint>
-#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -16,12 +15,6 @@ struct ProcessPlace {
   std::uint32_t rank = 0;
   std::uint32_t ranks = 1;  // more than `rank`
 };
-
-// What the variable says; "" if there is none.
-inline std::string environment(const char* name) {
-  const char* const text = std::getenv(name);
-  return text == nullptr ? "" : text;
-}
 
 // As the launcher says in the environment (PMI, PMIx, Open MPI), before MPI begins.
 ProcessPlace place_of_environment();

@@ -31,12 +31,9 @@ Tables& tables() {
   return all;
 }
 
-bool lock_table(const FileHandle& file, int kind) {
-  int failed = 0;
-  do {
-    failed = ::flock(file.fd(), kind | LOCK_NB);
-  } while (failed != 0 && errno == EINTR);
-  return failed == 0;
+bool lock_table(const FileHandle& file, FileLock kind) {
+  const auto locked = try_lock_file(file.fd(), kind, aside_name);
+  return locked.ok() && locked.value();
 }
 
 // Somebody may have removed the directory of processes that use it.
@@ -51,9 +48,10 @@ AsideEntry::~AsideEntry() {
   if (format_ != nullptr) table_->give(*format_);
 }
 
-AsideTable::AsideTable(Directory directory, FileHandle file)
+AsideTable::AsideTable(Directory directory, FileHandle file, FileHandle lock)
     : directory_(std::move(directory)),
       file_(std::move(file)),
+      lock_(std::move(lock)),
       path_(directory_.path_of(aside_name)) {}
 
 AsideTable::~AsideTable() {
@@ -63,6 +61,9 @@ AsideTable::~AsideTable() {
 
 // Room is taken now: what is mapped later must be there (P4 of docs/promise.md).
 Status AsideTable::begin_anew() {
+  if (const int beyond = beyond_file_limit(aside_file_bytes); beyond != 0) {
+    return errno_status("set the size of " + path_, beyond);
+  }
   if (::ftruncate(file_.fd(), 0) != 0 ||
       ::ftruncate(file_.fd(), static_cast<off_t>(aside_file_bytes)) != 0) {
     return errno_status("set the size of " + path_, errno);
@@ -113,16 +114,19 @@ Status AsideTable::take_number() {
 }
 
 // A6.
-Result<std::shared_ptr<AsideTable>> AsideTable::join(const Directory& locked, FileHandle file) {
+Result<std::shared_ptr<AsideTable>> AsideTable::join(const Directory& locked, FileHandle lock) {
   PERDURE_TRY_ASSIGN(auto directory, Directory::open(locked.path(), part_trust()));
-  const bool anew = lock_table(file, LOCK_EX);
-  if (!lock_table(file, LOCK_SH)) {
+  // What is mapped is opened by itself: a lock of it would stay with forked children.
+  PERDURE_TRY_ASSIGN(auto file, locked.open_file(aside_name, FileAccess::read_write));
+  const bool anew = lock_table(lock, FileLock::alone);
+  if (!lock_table(lock, FileLock::shared)) {
     return errno_status("lock " + locked.path_of(aside_name), errno);
   }
   // The same open file description: its locks end with this process.
-  FileHandle copy(::fcntl(file.fd(), F_DUPFD_CLOEXEC, 0));
+  FileHandle copy(::fcntl(lock.fd(), F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
   if (copy.fd() < 0) return errno_status("duplicate a descriptor", errno);
-  std::shared_ptr<AsideTable> table(new AsideTable(std::move(directory), std::move(file)));
+  std::shared_ptr<AsideTable> table(
+      new AsideTable(std::move(directory), std::move(file), std::move(lock)));
   PERDURE_TRY(table->map(anew));
   table->owners_ = std::make_unique<PartOwners>(std::move(copy), table->owners_table_);
   PERDURE_TRY(table->take_number());
@@ -164,7 +168,7 @@ Result<std::shared_ptr<AsideTable>> AsideTable::find(const Directory& locked) {
   if (file.status().code() == Code::not_found) return std::shared_ptr<AsideTable>();
   if (!file.ok()) return file.status();
   // Left behind by processes that were killed.
-  if (lock_table(file.value(), LOCK_EX)) return std::shared_ptr<AsideTable>();
+  if (lock_table(file.value(), FileLock::alone)) return std::shared_ptr<AsideTable>();
   return join(locked, file.take());
 }
 
@@ -180,16 +184,16 @@ void AsideTable::leave_all() {
     all.swap(tables().by_path);
   }
   for (const auto& [path, table] : all) {
-    const auto locked = lock_part_directory(path, false);
-    if (!locked.ok()) continue;  // it is gone
+    auto locked = lock_part_directory(path, false);
+    if (!locked.ok()) continue;  // it is gone, or held for long: what stays is left by a dead one
     table->leave(locked.value());
-    tidy_part_directory(path);
+    tidy_part_directory(locked.value());
   }
 }
 
 void AsideTable::remove_unused(const Directory& locked) {
   const auto file = locked.open_file(aside_name, FileAccess::read_write);
-  if (file.ok() && lock_table(file.value(), LOCK_EX)) (void)locked.remove_file(aside_name);
+  if (file.ok() && lock_table(file.value(), FileLock::alone)) (void)locked.remove_file(aside_name);
 }
 
 // Files that the program never closed are open no more.
@@ -198,10 +202,10 @@ void AsideTable::leave(const Directory& locked) {
   AsideEntryFormat* const own = entries_of(owners_->number());
   for (std::uint32_t i = 0; i < aside_entries; ++i) own[i] = AsideEntryFormat{};
   owners_->leave();
-  if (lock_table(file_, LOCK_EX) && locked.is_file(file_.fd(), aside_name)) {
+  if (lock_table(lock_, FileLock::alone) && locked.is_file(file_.fd(), aside_name)) {
     (void)locked.remove_file(aside_name);  // what stays is made anew by whoever comes
   }
-  lock_table(file_, LOCK_UN);
+  unlock_file(lock_.fd());
 }
 
 Status AsideTable::check() const {

@@ -119,8 +119,8 @@ class AsideTable : public std::enable_shared_from_this<AsideTable> {
  private:
   friend class AsideEntry;
   friend class AsideMaking;
-  AsideTable(Directory directory, FileHandle file);
-  static Result<std::shared_ptr<AsideTable>> join(const Directory& locked, FileHandle file);
+  AsideTable(Directory directory, FileHandle file, FileHandle lock);
+  static Result<std::shared_ptr<AsideTable>> join(const Directory& locked, FileHandle lock);
   Status map(bool anew);
   Status begin_anew();
   Status take_number();
@@ -135,6 +135,7 @@ class AsideTable : public std::enable_shared_from_this<AsideTable> {
 
   Directory directory_;
   FileHandle file_;
+  FileHandle lock_;  // of the same file, with the locks
   std::string path_;
   std::byte* base_ = nullptr;
   AsideHeaderFormat* header_ = nullptr;

@@ -170,7 +170,7 @@ Status BackingFile::allocate(std::uint64_t bytes) const {
 }
 
 Status BackingFile::hand_over() const {
-  const int copy = ::fcntl(handle_.fd(), F_DUPFD_CLOEXEC, 0);
+  const int copy = ::fcntl(handle_.fd(), F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
   if (copy < 0) return errno_status("duplicate the descriptor of " + path_, errno);
   return ::close(copy) == 0 ? Status::success() : errno_status("close " + path_, errno);
 }

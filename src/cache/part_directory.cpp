@@ -55,11 +55,11 @@ Result<PartGeometry> choose_geometry(const PartRequest& request) {
 
 Result<OpenPart> open_locked(const std::string& directory, const std::string& file, bool joined) {
   PERDURE_TRY_ASSIGN(auto handle, open_part_lock(file));
-  PERDURE_TRY_ASSIGN(auto locked, try_lock_part(handle, PartLock::shared, file));
+  PERDURE_TRY_ASSIGN(auto locked, try_lock_file(handle.fd(), FileLock::shared, file));
   if (!locked) return Status(Code::busy, file, " is being recovered by another process");
   PERDURE_TRY_ASSIGN(auto part, attach_part_file(file));
   // The same open file description: it is closed when this process has ended.
-  FileHandle own(::fcntl(handle.fd(), F_DUPFD_CLOEXEC, 0));
+  FileHandle own(::fcntl(handle.fd(), F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
   if (own.fd() < 0) return errno_status("duplicate the descriptor of " + file, errno);
   PERDURE_TRY(part->join_owners(std::move(own)));
   note_part_for_run(file, part->header().path);
@@ -188,7 +188,7 @@ Result<OpenPart> make_part(const PartRequest& request, const BackingFile& backin
     return make_new(directory, request, file, backing);
   }
   if (!there.ok()) return there.status();
-  PERDURE_TRY_ASSIGN(auto alone, try_lock_part(there.value(), PartLock::alone, file));
+  PERDURE_TRY_ASSIGN(auto alone, try_lock_file(there.value().fd(), FileLock::alone, file));
   if (alone) {
     return Status(Code::busy, file, " was left behind a moment ago; open ", request.identity.path,
                   " again to recover it");
@@ -217,7 +217,7 @@ Result<Seen> look_at_part(const std::string& file, const PartRequest& request) {
   auto there = open_part_lock(file);
   if (there.status().code() == Code::not_found) return Seen::none;
   if (!there.ok()) return there.status();
-  PERDURE_TRY_ASSIGN(auto alone, try_lock_part(there.value(), PartLock::alone, file));
+  PERDURE_TRY_ASSIGN(auto alone, try_lock_file(there.value().fd(), FileLock::alone, file));
   if (alone && is_unborn(file)) return Seen::leftover;
   PERDURE_TRY_ASSIGN(const auto part, attach_part_file(file));
   if (part->header().file_inode != request.identity.file_inode) return Seen::none;
@@ -258,7 +258,7 @@ Status leave_part(OpenPart open, bool keep) {
   if (!finished) return Status::success();
   open.part.reset();
   PERDURE_TRY(remove_part_files(open.path));
-  tidy_part_directory(open.directory);
+  tidy_part_directory(directory);
   return Status::success();
 }
 
@@ -267,11 +267,14 @@ Status leave_part(OpenPart open, bool keep) {
 Status leave_part_at_exit(const OpenPart& open) {
   PERDURE_TRY_ASSIGN(auto directory, lock_part_directory(open.directory, false));
   PERDURE_TRY_ASSIGN(auto alone, lock_part_alone(open.lock, open.path));
-  if (!alone) return unlock_part(open.lock, open.path);
+  if (!alone) {
+    unlock_file(open.lock.fd());
+    return Status::success();
+  }
   PERDURE_TRY_ASSIGN(auto finished, finish_for_dead(*open.part));
   if (!finished) return Status::success();
   PERDURE_TRY(remove_part_files(open.path));
-  tidy_part_directory(open.directory);
+  tidy_part_directory(directory);
   return Status::success();
 }
 
@@ -301,7 +304,7 @@ Result<std::vector<FoundPart>> list_parts(const std::string& directory) {
     part.file += name;
     auto handle = open_part_lock(part.file);
     if (handle.ok()) {
-      auto alone = try_lock_part(handle.value(), PartLock::alone, part.file);
+      auto alone = try_lock_file(handle.value().fd(), FileLock::alone, part.file);
       part.in_use = alone.ok() && !alone.value() && !all_are_dying(handle.value(), part.file);
     }
     auto opened = attach_part_file(part.file);

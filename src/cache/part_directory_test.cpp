@@ -6,13 +6,16 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <functional>
 #include <optional>
 
 #include "base/checksum.hpp"
+#include "cache/part_files.hpp"
 #include "cache/testing/scratch_part.hpp"
 
 namespace perdure {
@@ -81,6 +84,37 @@ TEST(PartDirectory, a_part_lives_as_long_as_a_process_uses_it) {
   must(leave_part(std::move(second), false));
   EXPECT_TRUE(std::filesystem::is_empty(node.parts()));
   EXPECT_EQ(join_part(node.parts(), node.file()).status().code(), Code::not_found);
+}
+
+// As another user may, who can read a sticky directory. The test's own time limit ends a wait.
+TEST(PartDirectory, that_somebody_else_has_locked_keeps_nobody_waiting) {
+  Node node;
+  std::filesystem::create_directory(node.parts());
+  const FileHandle stranger(::open(node.parts().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  ASSERT_EQ(::flock(stranger.fd(), LOCK_EX), 0);
+  node.leave_behind();
+  EXPECT_EQ(must(list_parts(node.parts())).size(), 1U);
+  EXPECT_GT(must(node.recover()).bytes, 0U);
+  must(leave_part(must(node.make()), false));
+  EXPECT_TRUE(std::filesystem::is_empty(node.parts()));
+}
+
+TEST(PartDirectory, has_a_lock_for_its_user_only_which_goes_with_the_holder) {
+  const TemporaryDirectory scratch;
+  const std::string parts = scratch / "parts";
+  const std::string lock = parts + "/lock-" + std::to_string(::geteuid());
+  struct stat found{};
+  {
+    const LockedDirectory held = must(lock_part_directory(parts, true));
+    ASSERT_EQ(::stat(lock.c_str(), &found), 0);
+    EXPECT_EQ(found.st_mode & 07777U, 0600U);
+  }
+  EXPECT_FALSE(exists(lock));
+  LockedDirectory held = must(lock_part_directory(parts, true));
+  held.remove_lock();
+  const LockedDirectory next = must(lock_part_directory(parts, false));
+  held = must(lock_part_directory(scratch / "others", true));  // the first one ends
+  EXPECT_TRUE(exists(lock)) << "the lock of the next holder was taken away";
 }
 
 TEST(PartDirectory, a_part_of_several_nodes_is_not_joined_by_others) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "cache/part_files.hpp"
 
-#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -18,9 +18,33 @@ namespace perdure {
 namespace {
 
 constexpr int dying_wait_ms = 30000;
+// A recovery writes back what may be gigabytes.
+constexpr LockPatience directory_patience{.wait_ms = 10'000, .working_ms = 600'000};
 
+// Users may share a directory, if it is sticky, and each has a lock there. Whoever else is let into
+// a directory of one takes that one's lock.
+std::string lock_name(const Directory& directory) {
+  struct stat found{};
+  const bool shared = ::fstat(directory.fd(), &found) != 0 || (found.st_mode & S_ISVTX) != 0;
+  return "lock-" + std::to_string(shared ? ::geteuid() : found.st_uid);
+}
+
+// Pretended nodes have their directories in that of the machine.
 Result<Directory> open_directory(const std::string& directory, bool make) {
-  return make ? Directory::make(directory, part_trust()) : Directory::open(directory, part_trust());
+  if (!make) return Directory::open(directory, part_trust());
+  const PathParts parts = split_path(directory);
+  if (!parts.name.starts_with("node-")) return Directory::make(directory, part_trust());
+  return Directory::make_below(parts.directory, parts.name, part_trust());
+}
+
+// Not found: the directory was removed meanwhile.
+Result<FileHandle> take_lock(const Directory& directory) {
+  const std::string name = lock_name(directory);
+  for (;;) {
+    PERDURE_TRY_ASSIGN(auto lock, directory.open_or_create(name));
+    PERDURE_TRY(lock_file(lock.fd(), directory.path_of(name), directory_patience));
+    if (directory.is_file(lock.fd(), name)) return lock;  // else its holder took it away
+  }
 }
 
 }  // namespace
@@ -53,33 +77,20 @@ Trust part_trust() {
   return trust_unless(false);
 }
 
-Result<Directory> lock_part_directory(const std::string& directory, bool make) {
+void LockedDirectory::remove_lock() {
+  const std::string name = lock_name(*this);
+  // Whoever waits for it sees that its file is not the one any more. What stays does no harm.
+  if (lock_.fd() >= 0 && is_file(lock_.fd(), name)) (void)remove_file(name);
+}
+
+Result<LockedDirectory> lock_part_directory(const std::string& directory, bool make) {
   while (true) {
-    auto opened = open_directory(directory, make);
-    if (!opened.ok()) {
-      if (make && opened.status().code() == Code::not_found) continue;
-      return opened;
-    }
-    while (::flock(opened.value().fd(), LOCK_EX) != 0) {
-      if (errno != EINTR) return errno_status("lock directory " + directory, errno);
-    }
-    if (opened.value().exists()) return opened;
+    PERDURE_TRY_ASSIGN(auto opened, open_directory(directory, make));
+    auto lock = take_lock(opened);
+    if (lock.ok()) return LockedDirectory(std::move(opened), lock.take());
+    if (opened.exists()) return lock.status();
     if (!make) return Status(Code::not_found, directory, " does not exist");
   }
-}
-
-Result<bool> try_lock_part(const FileHandle& handle, PartLock lock, const std::string& path) {
-  const int kind = lock == PartLock::alone ? LOCK_EX : LOCK_SH;
-  while (::flock(handle.fd(), kind | LOCK_NB) != 0) {
-    if (errno == EWOULDBLOCK) return false;
-    if (errno != EINTR) return errno_status("lock " + path, errno);
-  }
-  return true;
-}
-
-Status unlock_part(const FileHandle& handle, const std::string& path) {
-  return ::flock(handle.fd(), LOCK_UN) == 0 ? Status::success()
-                                            : errno_status("unlock " + path, errno);
 }
 
 Result<FileHandle> open_part_lock(const std::string& path) {
@@ -118,7 +129,7 @@ bool all_are_dying(const FileHandle& handle, const std::string& path) {
 
 Result<bool> lock_part_alone(const FileHandle& handle, const std::string& path) {
   for (int waited_ms = 0;; ++waited_ms) {
-    auto alone = try_lock_part(handle, PartLock::alone, path);
+    auto alone = try_lock_file(handle.fd(), FileLock::alone, path);
     if (!alone.ok() || alone.value()) return alone;
     if (!all_are_dying(handle, path)) return false;
     if (waited_ms > dying_wait_ms) {
@@ -143,9 +154,11 @@ Status remove_part_files(const std::string& path) {
   return remove_file(undo_file_path(path), part_trust());
 }
 
-void tidy_part_directory(const std::string& directory) {
+void tidy_part_directory(LockedDirectory& locked) {
   const std::string ours = default_part_directory();
+  const std::string directory = locked.path();
   if (!directory.starts_with(ours)) return;
+  locked.remove_lock();
   if (directory != ours) remove_directory(directory);
   remove_directory(ours);
 }

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "base/file_handle.hpp"
 #include "base/files.hpp"
@@ -30,14 +31,26 @@ std::uint64_t boot_time_ns();
 // Parts are read as truth, and written back to the user's files.
 Trust part_trust();
 
-// C3. A directory that was removed while its lock was waited for is made anew.
-Result<Directory> lock_part_directory(const std::string& directory, bool make);
+// C3. A directory, and the lock of this user's processes in it: a file that nobody else may open,
+// which is made to be locked and goes with the lock.
+class LockedDirectory : public Directory {
+ public:
+  LockedDirectory(Directory directory, FileHandle lock)
+      : Directory(std::move(directory)), lock_(std::move(lock)) {}
+  LockedDirectory(LockedDirectory&&) noexcept = default;
+  LockedDirectory& operator=(LockedDirectory&&) noexcept = default;
+  ~LockedDirectory() { remove_lock(); }
+  // Its name; the lock stays until the end.
+  void remove_lock();
 
-enum class PartLock : std::uint8_t { shared, alone };
+ private:
+  FileHandle lock_;
+};
+// A directory that was removed while its lock was waited for is made anew. Code::busy names a
+// process that keeps the lock for long: one that is stopped for 10 s, or works for 10 min.
+Result<LockedDirectory> lock_part_directory(const std::string& directory, bool make);
+
 Result<FileHandle> open_part_lock(const std::string& path);
-// Whether the lock was granted; it is not waited for.
-Result<bool> try_lock_part(const FileHandle& handle, PartLock lock, const std::string& path);
-Status unlock_part(const FileHandle& handle, const std::string& path);
 // C4. Whether nobody uses the part any more; it is locked for this process alone then.
 Result<bool> lock_part_alone(const FileHandle& handle, const std::string& path);
 // Whether all who use a part, whose file is locked by somebody, are being killed.
@@ -51,6 +64,6 @@ bool is_unborn(const std::string& path);
 // The part first: an undo log without a part is nobody's.
 Status remove_part_files(const std::string& path);
 // The default directory goes when it is empty; a user's own stays.
-void tidy_part_directory(const std::string& directory);
+void tidy_part_directory(LockedDirectory& locked);
 
 }  // namespace perdure

@@ -12,6 +12,7 @@
 #include <sstream>
 
 #include "base/files.hpp"
+#include "base/fork_guard.hpp"
 
 namespace perdure {
 namespace {
@@ -81,6 +82,12 @@ bool is_process_dying(const OwnerFormat& owner) {
 }
 
 }  // namespace
+
+// The locks are this process's alone, and so is what has them.
+PartOwners::PartOwners(FileHandle file, OwnerFormat* table)
+    : file_(std::move(file)), table_(table) {
+  keep_from_children(file_.fd());
+}
 
 PartOwners::~PartOwners() {
   leave();

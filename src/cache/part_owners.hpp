@@ -38,7 +38,7 @@ enum class OwnersLife : std::uint8_t {
 class PartOwners {
  public:
   // `file` is an open file description that no other PartOwners has, `table` the part's owners.
-  PartOwners(FileHandle file, OwnerFormat* table) : file_(std::move(file)), table_(table) {}
+  PartOwners(FileHandle file, OwnerFormat* table);
   ~PartOwners();
   PartOwners(const PartOwners&) = delete;
   PartOwners& operator=(const PartOwners&) = delete;

@@ -138,7 +138,7 @@ Status recover_leftover(const std::string& file, const BackingFile& backing,
 
 // A part that was left behind, and that is locked for this process alone.
 struct Claimed {
-  Directory directory;
+  LockedDirectory directory;
   FileHandle lock;
   std::string file;
 };
@@ -273,10 +273,8 @@ class Recovery {
     PERDURE_TRY(claim(places));
     if (!parts_.empty()) PERDURE_TRY(recover());
     parts_.clear();
-    for (const PartPlace& place : places) {
-      PERDURE_TRY(remove_part_files(place.file));
-      tidy_part_directory(place.directory);
-    }
+    for (const PartPlace& place : places) PERDURE_TRY(remove_part_files(place.file));
+    for (LockedDirectory& directory : directories_) tidy_part_directory(directory);
     return tally_;
   }
 
@@ -425,7 +423,7 @@ class Recovery {
 
   static constexpr auto access = BackingFile::Access::read_write;
   const RecoverOptions& options_;
-  std::vector<Directory> directories_;
+  std::vector<LockedDirectory> directories_;
   std::vector<FileHandle> locks_;
   Parts parts_;
   WriteBackTally tally_;
@@ -443,7 +441,7 @@ Status discard_part(const std::string& directory, const std::string& file) {
   PERDURE_TRY_ASSIGN(auto locked, lock_part_directory(directory, false));
   PERDURE_TRY_ASSIGN(auto claimed, claim_leftover(file));
   PERDURE_TRY(remove_part_files(file));
-  tidy_part_directory(directory);
+  tidy_part_directory(locked);
   return Status::success();
 }
 

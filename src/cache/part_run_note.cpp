@@ -9,6 +9,7 @@
 #include <cstdlib>
 
 #include "base/checksum.hpp"
+#include "base/environment.hpp"
 #include "base/files.hpp"
 #include "base/process_place.hpp"
 

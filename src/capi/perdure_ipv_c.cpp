@@ -13,6 +13,7 @@
 
 #include "base/agreement.hpp"
 #include "base/commit_watch.hpp"
+#include "base/environment.hpp"
 #include "base/loaded_code.hpp"
 #include "freed_objects.hpp"
 #include "ipv/object_set.hpp"
@@ -168,7 +169,8 @@ uintptr_t perdure_ipv_fetch_ahead = fetch_ahead_bytes();
 int perdure_ipv_open(perdure_pool* pool, const perdure_ipv_options* options) {
   return guarded([&]() -> Status {
     if (pool == nullptr) return {Code::invalid_argument, "a pool is needed"};
-    PERDURE_TRY_ASSIGN(auto given, perdure::ipv_options(options, std::getenv("PERDURE_IPV")));
+    const std::string overriding = perdure::environment("PERDURE_IPV");
+    PERDURE_TRY_ASSIGN(auto given, perdure::ipv_options(options, overriding.c_str()));
     PERDURE_TRY_ASSIGN(auto opened, ObjectSet::open(*pool->pool, given));
     flush_thread.reset();
     set = std::move(opened).release();

@@ -9,6 +9,7 @@
 
 #include "base/agreement.hpp"
 #include "base/commit_watch.hpp"
+#include "base/environment.hpp"
 #include "ipv/object_set.hpp"
 #include "levels/levels.hpp"
 #include "pmem/region_format.hpp"
@@ -30,17 +31,17 @@ thread_local std::string last_error;
 constexpr unsigned known_flags = PERDURE_CREATE | PERDURE_MUST_EXIST | PERDURE_DISCARD |
                                  PERDURE_ALLOW_OLDER | PERDURE_ANY_JOB | PERDURE_ANY_OWNER;
 
-std::string text_or(const char* text, const char* otherwise) {
+std::string text_or(const char* text, const std::string& otherwise) {
   if (text != nullptr && *text != '\0') return text;
-  return otherwise == nullptr ? "" : otherwise;
+  return otherwise;
 }
 
 // PERDURE_LOCK_WAIT_MS: how long to wait for a process that still holds a rank's file.
 Status read_lock_wait(OpenOptions& options) {
-  const char* text = std::getenv("PERDURE_LOCK_WAIT_MS");
-  if (text == nullptr || *text == '\0') return Status::success();
+  const std::string text = environment("PERDURE_LOCK_WAIT_MS");
+  if (text.empty()) return Status::success();
   char* end = nullptr;
-  const unsigned long wait_ms = std::strtoul(text, &end, 10);
+  const unsigned long wait_ms = std::strtoul(text.c_str(), &end, 10);
   if (*end != '\0' || wait_ms > 3600000) {
     return Status(Code::invalid_argument, "PERDURE_LOCK_WAIT_MS='", text, "' is not 0 to 3600000");
   }
@@ -137,7 +138,7 @@ Result<OpenOptions> open_options(const perdure_options* given) {
   options.trust = trust_unless((from.flags & PERDURE_ANY_OWNER) != 0);
   options.pool.allow_older = (from.flags & PERDURE_ALLOW_OLDER) != 0;
   options.job_name = text_or(from.job, program_invocation_short_name);
-  options.emulate = text_or(from.emulate, std::getenv("PERDURE_EMULATE"));
+  options.emulate = text_or(from.emulate, environment("PERDURE_EMULATE"));
   PERDURE_TRY(read_delay(from.delay, options.delay));
   if (from.copy_threads > 256) {
     return Status(Code::invalid_argument, "copy_threads is ", from.copy_threads,
@@ -158,6 +159,7 @@ Result<OpenOptions> open_options(const perdure_options* given) {
 Status open_handle(std::unique_ptr<Group> group, const char* path, const perdure_options* options,
                    perdure_pool** pool) {
   const CollectiveCall call(*group, "perdure_open");
+  say_unknown_variables();
   auto converted = open_options(options);
   Status local = converted.status();
   if (path == nullptr || *path == '\0' || pool == nullptr) {
@@ -166,7 +168,7 @@ Status open_handle(std::unique_ptr<Group> group, const char* path, const perdure
   auto handle = std::make_unique<perdure_pool>();
   if (local.ok()) local = PoolEnergy::configure(path, *group, handle->energy);
   const char* const levels = options == nullptr ? nullptr : options->levels;
-  auto settings = parse_level_settings(text_or(levels, std::getenv("PERDURE_LEVELS")));
+  auto settings = parse_level_settings(text_or(levels, environment("PERDURE_LEVELS")));
   if (local.ok()) local = settings.status();
   PERDURE_TRY(agree(*group, local));
   OpenOptions with = converted.take();

@@ -13,7 +13,7 @@
 #include <filesystem>
 #include <vector>
 
-#include "base/process_place.hpp"
+#include "base/environment.hpp"
 #include "base/quantity.hpp"
 #include "energy/frequency.hpp"
 #include "energy/sysfs.hpp"
@@ -77,26 +77,22 @@ Status Keeper::start(const std::string& state_directory, const Owner& owner) {
   if (program.empty() || program == "off") return missing("there is no perdure-keeper");
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) return errno_status("make a pipe", errno);
+  FileHandle input(ends[0]);
+  FileHandle kept(ends[1]);
+  if (input.fd() < 0 || kept.fd() < 0) return errno_status("make a pipe", errno);
   pid_t child = 0;
   const int failed =
-      spawn(program, ends[0],
+      spawn(program, input.fd(),
             {program, state_directory, std::to_string(owner.pid), std::to_string(owner.start_ticks),
              std::to_string(owner.pid_namespace), std::to_string(owner.serial)},
             child);
-  ::close(ends[0]);
-  if (failed != 0) {
-    ::close(ends[1]);
-    return missing(errno_status("start " + program, failed).message());
-  }
+  input = FileHandle();
+  if (failed != 0) return missing(errno_status("start " + program, failed).message());
   // It forks and goes on as nobody's child, so that the application never meets it in wait().
   while (::waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
   }
-  pipe_fd_ = ends[1];
+  pipe_ = std::move(kept);
   return Status::success();
-}
-
-Keeper::~Keeper() {
-  if (pipe_fd_ >= 0) ::close(pipe_fd_);
 }
 
 int run_keeper(int argc, char** argv) {

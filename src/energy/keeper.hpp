@@ -15,6 +15,7 @@
 
 #include <string>
 
+#include "base/file_handle.hpp"
 #include "base/status.hpp"
 #include "energy/owner.hpp"
 
@@ -25,14 +26,14 @@ class Keeper {
   Keeper() = default;
   Keeper(const Keeper&) = delete;
   Keeper& operator=(const Keeper&) = delete;
-  ~Keeper();  // the keeper ends; it finds nothing to do if the cap was released before
 
   // Once; later calls do nothing.
   Status start(const std::string& state_directory, const Owner& owner);
-  bool running() const { return pipe_fd_ >= 0; }
+  bool running() const { return pipe_.fd() >= 0; }
 
  private:
-  int pipe_fd_ = -1;
+  // Its end is the keeper's, which finds nothing to do if the cap was released before.
+  FileHandle pipe_;
 };
 
 // The main function of perdure-keeper.

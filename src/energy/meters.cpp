@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "base/clock.hpp"
+#include "base/file_handle.hpp"
 #include "base/quantity.hpp"
 
 namespace perdure::energy {
@@ -36,7 +37,8 @@ class KernelPerfEvents final : public PerfEvents {
     wanted.type = type;
     wanted.config = config;
     const long fd = ::syscall(SYS_perf_event_open, &wanted, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
-    return fd < 0 ? -errno : static_cast<int>(fd);
+    const int kept = above_standard(static_cast<int>(fd));
+    return kept < 0 ? -errno : kept;
   }
   std::optional<std::uint64_t> read(int fd) override {
     std::uint64_t value = 0;

@@ -4,9 +4,9 @@
 #include <nlohmann/json.hpp>
 
 #include "base/clock.hpp"
+#include "base/environment.hpp"
 #include "base/files.hpp"
 #include "base/key_values.hpp"
-#include "base/process_place.hpp"
 #include "energy/state_directory.hpp"
 
 namespace perdure::energy {

@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "base/clock.hpp"
-#include "base/process_place.hpp"
+#include "base/environment.hpp"
 #include "energy/sysfs.hpp"
 
 namespace perdure::energy {
@@ -58,8 +58,12 @@ Result<StateLock> StateLock::take(const std::string& directory, std::uint32_t wa
     auto place = Directory::make(directory, Trust::group);
     PERDURE_TRY_ASSIGN(auto file, open_lock(place));
     const int fd = file.fd();
-    if (fd >= 0 && ::flock(fd, LOCK_EX | LOCK_NB) == 0 && place.value().is_file(fd, lock_name)) {
-      return StateLock(place.take(), std::move(file));
+    if (fd >= 0) {
+      PERDURE_TRY_ASSIGN(const bool locked,
+                         try_lock_file(fd, FileLock::alone, directory + "/" + lock_name));
+      if (locked && place.value().is_file(fd, lock_name)) {
+        return StateLock(place.take(), std::move(file));
+      }
     }
     if (monotonic_ns() >= deadline_ns) {
       const std::string path = directory + "/" + lock_name;

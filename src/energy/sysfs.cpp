@@ -8,8 +8,8 @@
 #include <cerrno>
 #include <climits>
 
+#include "base/environment.hpp"
 #include "base/files.hpp"
-#include "base/process_place.hpp"
 #include "base/quantity.hpp"
 
 namespace perdure::energy {

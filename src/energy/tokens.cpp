@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "base/clock.hpp"
-#include "base/process_place.hpp"
+#include "base/environment.hpp"
 
 namespace perdure::energy {
 namespace {

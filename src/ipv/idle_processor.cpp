@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/checksum.hpp"
+#include "base/environment.hpp"
 
 namespace perdure {
 namespace {
@@ -26,9 +27,8 @@ Processors own_processors() {
 }
 
 std::uint64_t threads_of_a_rank() {
-  const char* text = std::getenv("OMP_NUM_THREADS");
-  return text == nullptr ? 1
-                         : static_cast<std::uint64_t>(std::max(1L, std::strtol(text, nullptr, 10)));
+  const std::string text = environment("OMP_NUM_THREADS");  // "" is 0
+  return static_cast<std::uint64_t>(std::max(1L, std::strtol(text.c_str(), nullptr, 10)));
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/environment.hpp"
 #include "base/files.hpp"
 #include "base/process_place.hpp"
 #include "ipv_check/report.hpp"
@@ -119,6 +120,7 @@ void tell(const std::string& sentence) {
 
 [[gnu::constructor(101)]] void start_process() {
   within = true;
+  say_unknown_variables();
   auto options = parse_options(environment(variable));
   if (!options.ok()) refuse(options.status());
   const auto every = parse_every(environment("PERDURE_IPV"));

@@ -267,8 +267,10 @@ void NodeDrain::work(const std::shared_ptr<Shared>& shared) {
 
 // With the mutex held.
 Status NodeDrain::late(std::chrono::milliseconds patience, const std::string& and_so) const {
+  const std::string waited = patience.count() == 0 ? " in the time that was left"
+                                                   : sentence(" within ", patience.count(), " ms");
   return Status(Code::busy, listed(shared_->unfinished(), text_of), " did not come to ",
-                shared_->request.place, " within ", patience.count(), " ms", and_so);
+                shared_->request.place, waited, and_so);
 }
 
 Status NodeDrain::wait(std::chrono::milliseconds patience) {

@@ -272,8 +272,18 @@ std::optional<VersionId> version_of_name(const std::string& name) {
   return VersionId{(*numbers)[1], (*numbers)[0]};
 }
 
+namespace {
+
+// The level's directory is made, and not what is above it.
+Result<Directory> make_in_place(const std::string& place, const std::string& below) {
+  const PathParts parts = split_path(place);
+  return Directory::make_below(parts.directory, parts.name + "/" + below, trust_unless(false));
+}
+
+}  // namespace
+
 Status note_job(const std::string& place, const JobRecord& job) {
-  PERDURE_TRY_ASSIGN(const auto directory, Directory::make(place, trust_unless(false)));
+  PERDURE_TRY_ASSIGN(const auto directory, make_in_place(place, ""));
   const auto there = noted_job(place, job.job_name);
   if (there.ok() &&
       (there.value().job_id == job.job_id || there.value().created_ns > job.created_ns)) {
@@ -341,8 +351,7 @@ Status read_image(const Manifest& manifest, std::uint32_t rank, LevelFile& to) {
 
 Status abandon_versions(const std::string& place, const JobId& job, VersionId held,
                         std::uint64_t incarnation_max) {
-  PERDURE_TRY_ASSIGN(const auto directory,
-                     Directory::make(place + "/" + job_id_text(job), trust_unless(false)));
+  PERDURE_TRY_ASSIGN(const auto directory, make_in_place(place, job_id_text(job)));
   PERDURE_TRY_ASSIGN(const std::string writer, writer_text());
   return directory.replace_file(Abandoned{held, incarnation_max}.name(), "", writer);
 }
@@ -366,8 +375,7 @@ Status remove_old_versions(const std::string& place, const JobId& job, std::uint
 }
 
 Result<Directory> make_version(const std::string& place, const JobId& job, VersionId id) {
-  return Directory::make(place + "/" + job_id_text(job) + "/" + version_name(id),
-                         trust_unless(false));
+  return make_in_place(place, job_id_text(job) + "/" + version_name(id));
 }
 
 Status ManifestWriter::read_new_files(const Directory& directory) {

@@ -70,7 +70,7 @@ Result<HeldRank> HeldRank::open(const Directory& pool, const JobRecord& job, std
   HeldRank held(std::move(own), rank, trust);
   const std::string path = pool.path_of(rank_file_name(rank));
   PERDURE_TRY_ASSIGN(held.lock_, pool.open_file(rank_file_name(rank), FileAccess::read));
-  PERDURE_TRY(lock_file(held.lock_.fd(), path, 0));
+  PERDURE_TRY(lock_file(held.lock_.fd(), path, {.wait_ms = 0}));
   PERDURE_TRY_ASSIGN(held.device_, open_file_device(path, {.read_only = true, .trust = trust}));
   PERDURE_TRY_ASSIGN(held.region_, check_region(*held.device_));
   const RegionIdentity& identity = held.region_.identity;

@@ -9,6 +9,7 @@
 #include <ranges>
 #include <string_view>
 
+#include "base/environment.hpp"
 #include "base/files.hpp"
 #include "base/quantity.hpp"
 #include "model/embedded_table.hpp"
@@ -131,7 +132,7 @@ template <typename Entry>
 using Parse = Result<std::vector<Entry>> (*)(const std::string& json);
 
 template <typename Entry>
-Result<std::vector<Entry>> read_file(const char* path, Parse<Entry> parse) {
+Result<std::vector<Entry>> read_file(const std::string& path, Parse<Entry> parse) {
   const std::string where = std::string("PERDURE_DEVICES=") + path;
   auto file = open_input(path);
   auto text = file.ok() ? read_rest(file.value(), path, table_bytes_max) : file.status();
@@ -146,8 +147,8 @@ Result<std::vector<Entry>> read_file(const char* path, Parse<Entry> parse) {
 template <typename Entry>
 Result<std::vector<Entry>> load(Parse<Entry> parse) {
   Result<std::vector<Entry>> entries = parse(embedded_device_table);
-  const char* path = std::getenv("PERDURE_DEVICES");
-  if (!entries.ok() || path == nullptr || *path == '\0') return entries;
+  const std::string path = environment("PERDURE_DEVICES");
+  if (!entries.ok() || path.empty()) return entries;
   Result<std::vector<Entry>> added = read_file(path, parse);
   if (!added.ok()) return added;
   for (Entry& entry : added.value()) {

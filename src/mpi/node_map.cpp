@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/environment.hpp"
 #include "base/quantity.hpp"
 #include "mpi/mpi_group.hpp"
 #include "mpi/mpi_library.hpp"
@@ -14,9 +15,8 @@ namespace {
 
 // PERDURE_NODE_ID, or 0.
 Result<int> pretended_node(std::string& text) {
-  const char* value = std::getenv("PERDURE_NODE_ID");
-  if (value == nullptr || *value == '\0') return 0;
-  text = value;
+  text = environment("PERDURE_NODE_ID");
+  if (text.empty()) return 0;
   const auto id = number_in<int>(text);
   if (id && *id >= 0) return *id;
   return Status(Code::invalid_argument, "PERDURE_NODE_ID='", text, "' is not a number from 0 on");

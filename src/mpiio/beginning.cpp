@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "mpiio/beginning.hpp"
 
+#include "base/environment.hpp"
 #include "cache/aside_table.hpp"
 #include "mpi/served_mpi.hpp"
 #include "mpiio/cache_options.hpp"
@@ -10,6 +11,7 @@
 
 namespace perdure {
 void prepare_files() {
+  say_unknown_variables();
   const auto environment = read_cache_environment();
   if (!environment.ok() || !environment.value() || !mpi_is_served().ok()) return;
   bind_file_calls();

@@ -9,6 +9,8 @@
 #include <mutex>
 #include <string_view>
 
+#include "base/environment.hpp"
+
 namespace perdure {
 namespace {
 
@@ -129,8 +131,8 @@ Result<std::shared_ptr<const CacheEnvironment>> read_cache_environment() {
   static std::mutex mutex;
   static std::string known_text;
   static std::shared_ptr<const CacheEnvironment> known;
-  const char* text = std::getenv("PERDURE_CACHE");
-  if (text == nullptr || *text == '\0') return std::shared_ptr<const CacheEnvironment>();
+  const std::string text = environment("PERDURE_CACHE");
+  if (text.empty()) return std::shared_ptr<const CacheEnvironment>();
   const std::lock_guard<std::mutex> lock(mutex);
   if (known != nullptr && known_text == text) return known;
   PERDURE_TRY_ASSIGN(auto parsed, parse_cache_environment(text));

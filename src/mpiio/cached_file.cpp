@@ -5,7 +5,7 @@
 // and decides for all; the first ranks make the parts; the others join them; the first ranks serve
 // them to other nodes, if there are any.
 #include "mpiio/cached_file.hpp"
-#include "base/process_place.hpp"
+#include "base/environment.hpp"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -396,6 +396,14 @@ bool CachedFile::is_any_known() {
 
 bool CachedFile::is_known(std::uint64_t device, std::uint64_t inode) {
   return find_known({device, inode}) != nullptr;
+}
+
+bool CachedFile::is_path_taken(const std::string& path, std::uint64_t device, std::uint64_t inode) {
+  OpenFiles& files = open_files();
+  const std::lock_guard<std::mutex> lock(files.mutex);
+  return std::ranges::any_of(files.by_key, [&](const auto& known) {
+    return known.first != FileKey{device, inode} && known.second->path() == path;
+  });
 }
 
 CachedFile::~CachedFile() {

@@ -68,6 +68,9 @@ class CachedFile final : public Companion {
   // Whether this process has any file cached, or aside; whether it has this one.
   static bool is_any_known();
   static bool is_known(std::uint64_t device, std::uint64_t inode);
+  // Whether another file that this process has cached had this path first: it was removed while it
+  // is open, and its part has the name.
+  static bool is_path_taken(const std::string& path, std::uint64_t device, std::uint64_t inode);
   // Collective over the group of a handle that is closed: writes back, and gives the parts up with
   // the last handle. `discard`: what is dirty is of no use to anybody.
   static Status close(std::shared_ptr<CachedFile> file, MpiGroup& group, bool discard);

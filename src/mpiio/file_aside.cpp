@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/assert.hpp"
-#include "base/process_place.hpp"
+#include "base/environment.hpp"
 #include "base/random.hpp"
 #include "mpiio/cached_file.hpp"
 

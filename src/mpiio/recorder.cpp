@@ -9,6 +9,7 @@
 #include <string>
 
 #include "base/clock.hpp"
+#include "base/environment.hpp"
 #include "mpi/at_finalize.hpp"
 #include "mpi/caller_scope.hpp"
 #include "mpi/datatype_map.hpp"
@@ -126,8 +127,8 @@ int set_view(MPI_File file, MPI_Offset displacement, MPI_Datatype etype, MPI_Dat
 std::string node_name() {
   char host[256] = "";
   ::gethostname(host, sizeof host - 1);
-  const char* pretended = std::getenv("PERDURE_NODE_ID");
-  return pretended == nullptr ? std::string(host) : std::string(host) + "/" + pretended;
+  const std::string pretended = environment("PERDURE_NODE_ID");
+  return pretended.empty() ? std::string(host) : std::string(host) + "/" + pretended;
 }
 
 std::uint64_t size_of(MPI_File file) {
@@ -207,7 +208,7 @@ int close(MPI_File* file) {
 
 // Only then is the time known since the library was loaded.
 [[gnu::constructor]] void begin_run() {
-  if (std::getenv(variable) != nullptr) run_began_ns = monotonic_ns();
+  if (!environment(variable).empty()) run_began_ns = monotonic_ns();
 }
 
 #define PERDURE_NAME(x) constexpr char name_##x[] = #x;
@@ -241,8 +242,7 @@ void observe_accesses() {
 }  // namespace
 
 void record_file_calls() {
-  const char* prefix = std::getenv(variable);
-  if (prefix == nullptr || *prefix == '\0') return;
+  if (environment(variable).empty()) return;
   counting_ns = clock_ns();
   observe_accesses();
   observe<FileCalls::open>(from_caller<open>);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/clock.hpp"
+#include "base/environment.hpp"
 #include "base/files.hpp"
 #include "mpi/mpi_library.hpp"
 #include "mpiio/file_record.hpp"
@@ -24,17 +25,16 @@ int world_rank() {
 }  // namespace
 
 void append_line(const char* variable, const std::string& line) {
-  const char* prefix = std::getenv(variable);
-  if (prefix == nullptr || *prefix == '\0') return;
-  const std::string path = std::string(prefix) + "." + std::to_string(world_rank());
+  const std::string prefix = environment(variable);
+  if (prefix.empty()) return;
+  const std::string path = prefix + "." + std::to_string(world_rank());
   const Status written = write_output(path, line + "\n", true);
   if (written.ok()) return;
   std::fprintf(stderr, "perdure: %s: %s\n", variable, written.message().c_str());
 }
 
 void report_file(const OpenFile& open, const Status& closed) {
-  const char* prefix = std::getenv("PERDURE_CACHE_REPORT");
-  if (open.record == nullptr && (prefix == nullptr || *prefix == '\0')) return;
+  if (open.record == nullptr && environment("PERDURE_CACHE_REPORT").empty()) return;
   CachedFile& file = *open.file;
   const CacheTally& tally = file.tally();
   CacheCounts counts;

@@ -34,16 +34,15 @@ std::uint64_t start_of(int pid) {
 // Exclusive while attaching or detaching; the kernel releases it when its holder dies.
 class Locked {
  public:
-  explicit Locked(int fd) : fd_(fd) {
-    while (::flock(fd_, LOCK_EX) != 0 && errno == EINTR) {
-    }
-  }
-  ~Locked() { ::flock(fd_, LOCK_UN); }
+  Locked(int fd, const std::string& name) : fd_(fd), status_(lock_file(fd, name, {})) {}
+  ~Locked() { unlock_file(fd_); }
   Locked(const Locked&) = delete;
   Locked& operator=(const Locked&) = delete;
+  const Status& status() const { return status_; }
 
  private:
   int fd_;
+  Status status_;
 };
 
 }  // namespace
@@ -144,7 +143,8 @@ Result<std::unique_ptr<DelayBucket>> DelayBucket::attach(const std::string& name
   for (;;) {
     PERDURE_TRY_ASSIGN(auto opened, shared_memory.open_or_create(name.substr(1)));
     FileHandle object = std::move(opened);
-    const Locked locked(object.fd());
+    const Locked locked(object.fd(), memory_directory + name);
+    PERDURE_TRY(locked.status());
     Result<void*> mapped = map_object(object.fd(), name, sizeof(Shared));
     if (!mapped.ok()) return mapped.status();
     auto* shared = static_cast<Shared*>(mapped.value());
@@ -167,9 +167,9 @@ DelayBucket::~DelayBucket() {
     return;
   }
   if (owner_pid_ == ::getpid()) {
-    const Locked locked(object_.fd());
-    shared_->remove(owner_pid_);
-    if (sharers() == 0) {
+    const Locked locked(object_.fd(), memory_directory + name_);
+    if (locked.status().ok()) shared_->remove(owner_pid_);  // else as one that died
+    if (locked.status().ok() && sharers() == 0) {
       shared_->retired = 1;
       (void)remove_file(memory_directory + name_);
     }

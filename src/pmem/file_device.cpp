@@ -69,6 +69,20 @@ Result<FileHandle> open_handle(const std::string& path, const FileDeviceOptions&
   return handle;
 }
 
+// The file of that name is locked, which is `file` unless it was exchanged just now.
+Status lock(OpenFile& file, const FileDeviceOptions& options) {
+  PERDURE_TRY_ASSIGN(file.lock, open_file(file.path, FileAccess::read_write, options.trust));
+  PERDURE_TRY(
+      lock_file(file.lock.fd(), file.path, {.wait_ms = options.lock_wait_ms, .own_at_once = true}));
+  struct stat locked{};
+  struct stat opened{};
+  if (::fstat(file.lock.fd(), &locked) != 0 || ::fstat(file.handle.fd(), &opened) != 0) {
+    return errno_status("fstat " + file.path, errno);
+  }
+  if (locked.st_ino == opened.st_ino && locked.st_dev == opened.st_dev) return Status::success();
+  return Status(Code::busy, file.path, " was exchanged while it was opened; open it again");
+}
+
 std::unique_ptr<Device> make_device(MappedFile mapped) {
   if (mapped.file().kind == FileKind::ordinary) {
     return std::make_unique<WrittenBackFile>(std::move(mapped));
@@ -84,13 +98,18 @@ Result<std::unique_ptr<Device>> open_opened(FileHandle handle, const std::string
   file.read_only = options.read_only;
   file.shared = options.shared;
   if (options.shared && options.create) {
-    if (::ftruncate(file.handle.fd(), static_cast<off_t>(options.sparse_bytes)) != 0) {
+    int failed = beyond_file_limit(options.sparse_bytes);
+    if (failed == 0 &&
+        ::ftruncate(file.handle.fd(), static_cast<off_t>(options.sparse_bytes)) != 0) {
+      failed = errno;
+    }
+    if (failed != 0) {
       return errno_status(
-          sentence("make ", path, " of ", options.sparse_bytes, " bytes with holes"), errno);
+          sentence("make ", path, " of ", options.sparse_bytes, " bytes with holes"), failed);
     }
   }
   if (!options.read_only && !options.shared) {
-    PERDURE_TRY(lock_file(file.handle.fd(), path, options.lock_wait_ms));
+    PERDURE_TRY(lock(file, options));
   }
   PERDURE_TRY(classify(file, options.kind));
   Result<MappedFile> mapped = MappedFile::map(std::move(file));

@@ -248,6 +248,14 @@ int exit_code_of(pid_t child) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
+TEST_P(FileDeviceTest, says_how_much_a_file_lacks_that_no_reopening_would_make_large_enough) {
+  const auto device = create_pool();
+  const Status status = device->resize(std::uint64_t{1} << 48U);
+  EXPECT_EQ(status.code(), Code::no_space);
+  EXPECT_TRUE(says(status, "bytes more, and its file system has")) << status.message();
+  EXPECT_FALSE(says(status, "reopen")) << status.message();
+}
+
 TEST_P(FileDeviceTest, names_the_process_that_holds_the_lock) {
   create_pool().reset();
   int ready[2];
@@ -275,17 +283,24 @@ TEST_P(FileDeviceTest, names_the_process_that_holds_the_lock) {
 
 TEST_P(FileDeviceTest, waits_for_a_lock_that_is_released_in_time) {
   auto first = create_pool();
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
   EXPECT_EQ(open_error(pool(), {.lock_wait_ms = 0}).code(), Code::busy) << "also in one process";
   const pid_t child = ::fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
-    // The device itself was inherited: an exec or the end of this process releases it.
-    ::usleep(50'000);
-    ::_exit(0);
+    const auto held = open_file_device(pool(), {.lock_wait_ms = 60'000});
+    (void)!::write(ends[1], "x", 1);
+    ::usleep(50'000);  // with the end of this process its lock goes
+    ::_exit(held.ok() ? 0 : 1);
   }
   first.reset();
+  char said = 0;
+  ASSERT_EQ(::read(ends[0], &said, 1), 1);
   EXPECT_TRUE(open_file_device(pool(), {.lock_wait_ms = 60'000}).ok());
   EXPECT_EQ(exit_code_of(child), 0);
+  ::close(ends[0]);
+  ::close(ends[1]);
 }
 
 TEST_P(FileDeviceTest, reopens_a_truncated_file_with_the_size_that_is_left) {

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/environment.hpp"
 #include "pmem/flush_native.hpp"
 
 namespace perdure {
@@ -12,12 +13,12 @@ namespace {
 
 const FlushPrimitives& choose() {
   const FlushPrimitives& best = native_flush_primitives().front();
-  const char* wanted = std::getenv("PERDURE_FLUSH");
-  if (wanted == nullptr || *wanted == '\0') return best;
-  if (const FlushPrimitives* forced = flush_primitives_named(wanted)) return *forced;
+  const std::string wanted = environment("PERDURE_FLUSH");
+  if (wanted.empty()) return best;
+  if (const FlushPrimitives* forced = flush_primitives_named(wanted.c_str())) return *forced;
   // A wrong instruction would be a crash, a silent other one a wrong measurement: hence the line.
-  std::fprintf(stderr, "perdure: PERDURE_FLUSH=%s is not of this processor; %s is used\n", wanted,
-               best.flush_name);
+  std::fprintf(stderr, "perdure: PERDURE_FLUSH=%s is not of this processor; %s is used\n",
+               wanted.c_str(), best.flush_name);
   return best;
 }
 

@@ -10,6 +10,8 @@
 #include <cerrno>
 #include <limits>
 
+#include "base/files.hpp"
+
 namespace perdure {
 namespace {
 
@@ -100,7 +102,8 @@ Status MappedFile::map_pages(std::uint64_t begin, std::uint64_t end, Pages pages
 }
 
 Status MappedFile::allocate(std::uint64_t offset, std::uint64_t count) {
-  int failed = EINTR;
+  int failed = beyond_file_limit(offset + count);
+  if (failed == 0) failed = EINTR;
   while (failed == EINTR) {
     failed =
         ::posix_fallocate(file_.handle.fd(), static_cast<off_t>(offset), static_cast<off_t>(count));
@@ -140,6 +143,12 @@ std::uint64_t MappedFile::free_bytes() const {
 Status MappedFile::grow(std::uint64_t size_bytes) {
   if (size_bytes <= size_) return Status::success();
   if (size_bytes > addresses_.capacity_bytes()) {
+    const std::uint64_t lacking = size_bytes - size_;
+    if (lacking > free_bytes()) {
+      return Status(Code::no_space, file_.path, " needs ", lacking,
+                    " bytes more, and its file system has ", free_bytes(),
+                    " free; choose a larger one, or smaller arrays");
+    }
     return Status(Code::no_space, file_.path, " can grow to ", addresses_.capacity_bytes(),
                   " bytes while it is open; close and reopen it for more");
   }

@@ -23,6 +23,7 @@ namespace perdure {
 
 struct OpenFile {
   FileHandle handle;
+  FileHandle lock;  // opened by itself: a lock of what is mapped would stay with forked children
   std::string path;
   FileKind kind = FileKind::ordinary;  // never automatic
   PersistenceClass persistence = PersistenceClass::process_crash;

@@ -65,7 +65,9 @@
 //       committed.
 //   I9  A version that is acknowledged can be found again: between 2 and 3 each rank looks whether
 //       its file still has a name and its size. A file that a cleaner removed would take every
-//       store and give none back. One that is removed after that look is found by the next commit.
+//       store and give none back. Before 1 it looks whether the file is still what its path leads
+//       to, as a pool that was renamed, or exchanged for a copy, is not what a restart finds; that
+//       at most once in a millisecond. What happens after these looks is found by the next commit.
 //   I10 Whoever takes versions to other levels (version_taker.hpp) reads v until v + N - 1 is under
 //       way on this rank: it is asked to be done before 3 of that commit, after which another rank
 //       may put into the copies of v (I5). What it tells the other ranks travels with 3.

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cerrno>
 
 #include "base/agreement.hpp"
 #include "base/clock.hpp"
@@ -13,6 +14,8 @@
 
 namespace perdure {
 namespace {
+
+constexpr std::uint64_t path_look_ns = 1'000'000;
 
 // Adds the time until the end of the scope to a counter.
 class Stopwatch {
@@ -69,6 +72,13 @@ void Pool::set_directory(const std::string& directory) {
   // Whose it is was looked at when the pool was opened.
   auto record = open_file(job_record_path(directory_), FileAccess::read, Trust::anyone);
   if (record.ok()) record_ = record.take();
+  struct stat found{};
+  const std::string path = rank_file_path(directory_, group_.rank());
+  if (::stat(path.c_str(), &found) == 0) {
+    path_ = path;
+    path_device_ = found.st_dev;
+    path_inode_ = found.st_ino;
+  }
   open_pools().add(directory_, this);
 }
 
@@ -104,9 +114,28 @@ Status Pool::located(const Status& status) const {
       directory_, "` lists them");
 }
 
-// I9 of commit.cpp, for the file without which the directory holds no pool.
-Status Pool::check_record() const {
+// I9 of commit.cpp, for the place where a restart looks: its directory may have another name by
+// now, or another copy of the pool may be in its place. And for the file without which the
+// directory holds no pool. A path that this process may not follow any more says nothing. It is
+// followed at most once in path_look_ns, as that would take as long as half of a small commit.
+Status Pool::check_place(std::uint64_t now_ns) {
   struct stat found{};
+  if (!path_.empty() && now_ns - path_seen_ns_ >= path_look_ns) {
+    path_seen_ns_ = now_ns;
+    const bool there = ::stat(path_.c_str(), &found) == 0;
+    if (!there && (errno == ENOENT || errno == ENOTDIR)) {
+      return Status(Code::io_error, path_,
+                    " is not there any more, as its directory was moved or removed while the pool "
+                    "is open: a restart would not find this version; move it back, or end the job "
+                    "and start it with the new path");
+    }
+    if (there && (found.st_ino != path_inode_ || found.st_dev != path_device_)) {
+      return Status(Code::io_error, path_,
+                    " is another file than the one that is open, as the pool was moved and another "
+                    "one put in its place: a restart would go on from that one; put this one back, "
+                    "or end the job");
+    }
+  }
   if (record_.fd() < 0 || ::fstat(record_.fd(), &found) != 0 || found.st_nlink > 0) {
     return Status::success();
   }
@@ -423,7 +452,7 @@ void Pool::take_version(const VersionUnderWay& version) {
 Result<std::uint64_t> Pool::finish_commit(VersionUnderWay version, const Status& saved,
                                           std::uint64_t bytes) {
   const std::uint64_t start_ns = monotonic_ns();
-  const Status data = saved.ok() ? check_record() : saved;
+  const Status data = saved.ok() ? check_place(start_ns) : saved;
   if (data.ok()) {
     version.name_copies();
     version.catalogue.committed_ns = wall_clock_ns();

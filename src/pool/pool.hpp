@@ -205,7 +205,7 @@ class Pool {
   Status check_joinable(const Companion& companion) const;
   // Damage of data, with rank, file and remedy.
   Status located(const Status& status) const;
-  Status check_record() const;
+  Status check_place(std::uint64_t now_ns);
   Status check_committable() const;
   // Arrays and scalars (pool_arrays.cpp).
   Status check_closed(const std::string& name, std::uint32_t part) const;
@@ -262,6 +262,10 @@ class Pool {
   GlobalBoxes boxes_;
   std::string directory_;
   FileHandle record_;  // the job record, to see that it stays
+  std::string path_;   // of the rank's file, "" as directory_; and which file it was there
+  std::uint64_t path_device_ = 0;
+  std::uint64_t path_inode_ = 0;
+  std::uint64_t path_seen_ns_ = 0;
   std::vector<Companion*> companions_;
   std::uint64_t head_incarnation_ = 0;
   bool restarted_ = false;

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -15,9 +16,8 @@
 #include <sstream>
 
 #include "base/clock.hpp"
+#include "base/environment.hpp"
 #include "base/files.hpp"
-#include "base/process_place.hpp"
-#include "pool/job_record.hpp"
 
 namespace perdure {
 namespace {
@@ -27,9 +27,41 @@ std::atomic<bool> page_left{false};  // by an earlier pool of this process, whic
 
 constexpr std::uint64_t look_ns = 1'000'000'000;
 
+std::string page_name(std::uint32_t rank) {
+  std::array<char, 32> name{};
+  std::snprintf(name.data(), name.size(), "page-%05u", rank);
+  return name.data();
+}
+
+// A page of an earlier run, or what is left of one whose making was cut short.
+Status check_is_page(const FileHandle& file, const std::string& path) {
+  struct stat found{};
+  if (::fstat(file.fd(), &found) != 0) return errno_status("fstat " + path, errno);
+  std::array<std::uint64_t, run_page_bytes / sizeof(std::uint64_t)> words{};
+  const ssize_t count = ::pread(file.fd(), words.data(), run_page_bytes, 0);
+  const bool unborn = std::ranges::all_of(words, [](std::uint64_t word) { return word == 0; });
+  if (count == found.st_size && (unborn || words[0] == run_page_magic)) return Status::success();
+  return Status(Code::foreign, path,
+                " is no run page, and is left as it is; PERDURE_RUN_DIR and PERDURE_RUN_SHARED are "
+                "directories of `perdure run`");
+}
+
 Result<FileHandle> open_page_file(const std::string& path, std::uint32_t rank) {
   PERDURE_TRY_ASSIGN(auto directory, Directory::open(path, trust_unless(false)));
-  return directory.open_or_create(rank_file_name(rank));
+  const std::string name = page_name(rank);
+  PERDURE_TRY_ASSIGN(auto file, directory.open_or_create(name));
+  PERDURE_TRY(check_is_page(file, directory.path_of(name)));
+  return file;
+}
+
+Status leave_page_in(const std::string& path, const RunPageFormat& page) {
+  PERDURE_TRY_ASSIGN(const auto directory, Directory::open(path, trust_unless(false)));
+  const std::string name = page_name(page.rank);
+  if (directory.holds(name)) {
+    PERDURE_TRY_ASSIGN(const auto file, directory.open_file(name, FileAccess::read));
+    PERDURE_TRY(check_is_page(file, directory.path_of(name)));
+  }
+  return directory.replace_file(name, {reinterpret_cast<const char*>(&page), sizeof page});
 }
 
 RunPageFormat* map_page(const FileHandle& file) {
@@ -58,7 +90,7 @@ struct RehearsedKill {
 };
 
 // PERDURE_KILL=rank=R,iteration=N,point=P; anything else is said once and ignored.
-RehearsedKill parse_kill(const char* text, std::uint32_t rank) {
+RehearsedKill parse_kill(const std::string& text, std::uint32_t rank) {
   RehearsedKill kill{KillPoint::copy, 0};
   bool mine = false;
   std::stringstream items{text};
@@ -82,7 +114,7 @@ RehearsedKill parse_kill(const char* text, std::uint32_t rank) {
 }  // namespace
 
 RunPage::RunPage(std::uint32_t rank, std::uint32_t ranks) {
-  if (const char* kill = std::getenv("PERDURE_KILL"); kill != nullptr && *kill != '\0') {
+  if (const std::string kill = environment("PERDURE_KILL"); !kill.empty()) {
     const RehearsedKill parsed = parse_kill(kill, rank);
     kill_point_ = parsed.point;
     kill_iteration_ = parsed.iteration;
@@ -135,11 +167,7 @@ RunPage::~RunPage() {
 void RunPage::leave_page() const {
   if (shared_.empty()) return;
   page_left = true;
-  const std::string name = rank_file_name(page_->rank);
-  const std::string_view bytes(reinterpret_cast<const char*>(page_), sizeof *page_);
-  const auto directory = Directory::open(shared_, trust_unless(false));
-  const Status left =
-      directory.ok() ? directory.value().replace_file(name, bytes) : directory.status();
+  const Status left = leave_page_in(shared_, *page_);
   if (left.ok()) return;
   std::fprintf(stderr, "perdure: rank %u: `perdure run` will not see that the pool is closed: %s\n",
                page_->rank.load(), left.message().c_str());

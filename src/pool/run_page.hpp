@@ -4,9 +4,9 @@
 // failure that the launcher may ask for.
 //
 // The launcher sets PERDURE_RUN_DIR to a directory of its own; each rank maps the file
-// rank-NNNNN there (4096 bytes) and stores this struct into it. Single fields are atomic; the
-// struct as a whole is not. Without the variable, or if the file can't be made, nothing is said
-// and nothing fails.
+// page-NNNNN there (4096 bytes) and stores this struct into it. Single fields are atomic; the
+// struct as a whole is not. A file of that name that is no run page stays as it is. Where there is
+// no page, one line on stderr says why, and nothing fails.
 //
 // A rank whose pool is refused for a reason that no restart can repair says which, so that the
 // launcher does not start the job again to hear the same.

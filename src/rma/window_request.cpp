@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/checksum.hpp"
-#include "base/process_place.hpp"
+#include "base/environment.hpp"
 #include "mpi/info.hpp"
 #include "mpi/mpi_library.hpp"
 #include "rma/plain_window.hpp"

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "base/files.hpp"
 #include "veloc/failure.hpp"
 
 namespace perdure_veloc {
@@ -47,6 +48,7 @@ Store::Store(const Ranks& ranks, const Config& config, const std::string& name)
 // The number of versions that a pool keeps is fixed when it is made.
 void Store::open_pool(const Ranks& ranks, const Config& config, const std::string& name) {
   perdure::Options options = pool_options(config, name);
+  (void)perdure::Directory::make(config.scratch);  // if it can't be, so can't the pool in it
   try {
     pool_.emplace(ranks.open(path_, options));
     return;

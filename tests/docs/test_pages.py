@@ -76,7 +76,8 @@ def test_the_variables_are_those_that_the_code_reads():
     assert pages.wrong_variables(environment) == []
     assert len(pages.variables_read()) > 50
     wrong = pages.wrong_variables(spoilt(environment, "`PERDURE_POOL`", "`PERDURE_POND`"))
-    assert wrong == ["variable PERDURE_POOL is not documented", "there is no variable PERDURE_POND"]
+    both = ["variable PERDURE_POOL is not documented", "there is no variable PERDURE_POND"]
+    assert wrong == both + [f"src/base/environment.cpp: {each}" for each in both]
 
 
 def test_the_layers_are_those_of_the_layer_file():

@@ -94,7 +94,7 @@ TEST_F(PoolEnergy, a_rank_of_another_node_leaves_its_page_where_all_nodes_see_it
   ::setenv("PERDURE_RUN_DIR", at("of_the_launchers_node").c_str(), 1);
   ::setenv("PERDURE_RUN_SHARED", at("shared").c_str(), 1);
   const auto phase = [&] {
-    std::ifstream page(at("shared/rank-00000"), std::ios::binary);
+    std::ifstream page(at("shared/page-00000"), std::ios::binary);
     std::uint32_t words[6] = {};
     page.read(reinterpret_cast<char*>(words), sizeof words);
     return words[5];  // RunPageFormat::phase

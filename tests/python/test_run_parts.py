@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import mmap
 import os
-import re
 import struct
 import subprocess
 import sys
@@ -23,7 +22,6 @@ from perdure.run.page import NO_ITERATION, Phase, RunPage, parse_page, read_page
 from perdure.run.process_table import ProcessTable, read_process
 from perdure.run.rehearsal import Rehearsal, parse_rehearsal, ranks_of_command
 from perdure.run.stall import StallWatch
-from perdure.run.variables import _KNOWN, misspelt
 from perdure.units import bytes_text, rate_text, seconds_text
 
 FIELDS = (4711, 1, 2, 2, 9, 8, 7, 6_000_000, 50_000_000, 64_000_000, 5_000_000_000, 3, 2, 1)
@@ -42,8 +40,8 @@ def test_page_is_read_field_by_field():
 def test_page_without_magic_or_too_short_is_no_page(tmp_path):
     assert parse_page(bytes(4096)) is None
     assert parse_page(packed(*FIELDS)[:90]) is None
-    (tmp_path / "rank-00000").write_bytes(b"")
-    (tmp_path / "rank-00001").write_bytes(packed(*FIELDS))
+    (tmp_path / "page-00000").write_bytes(b"")
+    (tmp_path / "page-00001").write_bytes(packed(*FIELDS))
     assert [page.rank for page in read_pages(tmp_path)] == [1]
 
 
@@ -228,16 +226,36 @@ def test_world_tells_whether_all_ranks_are_here():
     assert world_size({"PMIX_RANK": "1"}) == (0, False)
 
 
-def test_a_misspelt_variable_is_told_with_what_was_meant():
-    ours = "PERDURE" + "_"  # apart, or the test of the documents takes them for variables
-    warned = misspelt([*(ours + name for name in ("EMULAT", "EMULATE", "TEST_SEED", "Q")), "HOME"])
-    assert warned == [
-        f"{ours}EMULAT is set, and Perdure has no such variable; did you mean {ours}EMULATE?",
-        f"{ours}Q is set, and Perdure has no such variable",
-    ]
+def test_a_signal_that_came_before_the_bell_was_there_is_taken_by_it():
+    """As a scheduler's warning that comes while the launcher still imports its modules."""
+    code = """
+import os, signal, sys
+sys.argv = ["perdure", "run", "job"]
+from perdure.start import prepare
+prepare()
+os.kill(os.getpid(), signal.SIGUSR1)
+from perdure.run.bell import Bell
+with Bell() as bell:
+    assert bell.take() == [signal.SIGUSR1], "it was lost"
+    assert not signal.pthread_sigmask(signal.SIG_BLOCK, []), "the job would not get it"
+"""
+    folders = {**os.environ, "PYTHONPATH": str(ROOT / "python")}
+    done = subprocess.run([sys.executable, "-c", code], env=folders, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
-def test_the_variables_that_are_known_are_those_of_the_documents():
-    cells = re.findall(r"^\| (.*?) \|", (ROOT / "docs/environment.md").read_text(), re.M)
-    documented = set(re.findall(r"`PERDURE_(\w+)`", " ".join(cells)))
-    assert documented == set(_KNOWN)
+@pytest.mark.parametrize("closed", [(0,), (2,), (0, 1, 2)])
+def test_standard_descriptors_that_are_closed_are_filled_before_a_file_takes_them(closed, tmp_path):
+    code = f"""
+import os, sys
+sys.argv = ["perdure", "pool"]
+for descriptor in {closed}:
+    os.close(descriptor)
+from perdure.start import prepare
+prepare()
+descriptor = os.open({str(tmp_path / "file")!r}, os.O_CREAT | os.O_WRONLY)
+os._exit(0 if descriptor > 2 else 1)
+"""
+    folders = {**os.environ, "PYTHONPATH": str(ROOT / "python")}
+    done = subprocess.run([sys.executable, "-c", code], env=folders, capture_output=True)
+    assert done.returncode == 0

@@ -24,7 +24,6 @@ from perdure.run.placement import NoPlace, check_launcher
 from perdure.run.rehearsal import POINTS, rehearsal_asked
 from perdure.run.report import job_json, print_report
 from perdure.run.spread import Spread, make_spread
-from perdure.run.variables import misspelt
 from perdure.screen import bad_parameter, console, say
 from perdure.units import Wrong, parse_time
 
@@ -145,8 +144,6 @@ def run(
         | ({"PERDURE_ANY_OWNER": "1"} if any_owner else {}),
         spread=spread,
     )
-    for sentence in misspelt(os.environ):
-        say(f"perdure: note: {sentence}", err=True)
     result = run_job(request, make_live(quiet))
     _report(result, quiet, json_file)
     raise typer.Exit(result.exit_code)

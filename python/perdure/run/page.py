@@ -69,7 +69,7 @@ def parse_page(content: bytes) -> RunPage | None:
 def read_pages(directory: Path) -> list[RunPage]:
     """The pages of all ranks that have written one, in the order of ranks."""
     pages = []
-    for path in sorted(directory.glob("rank-*")):
+    for path in sorted(directory.glob("page-*")):
         try:
             page = parse_page(read_beginning(path, _FORMAT.size))
         except OSError:

@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "base/environment.hpp"
 #include "base/process_place.hpp"
 #include "base/status.hpp"
 #include "perdure/perdure_trace.h"
@@ -65,7 +66,7 @@ void say(const std::string& what) {
 
 // Returns only where addresses are fixed already, or can't be.
 void fix_addresses() {
-  const bool is_second = std::getenv(again_variable) != nullptr;
+  const bool is_second = !environment(again_variable).empty();
   ::unsetenv(again_variable);
   const int before = ::personality(0xffffffff);
   if (before < 0 || (before & ADDR_NO_RANDOMIZE) != 0) return;
@@ -193,8 +194,9 @@ void start() {
   alignas(Process) static std::byte place[sizeof(Process)];
   auto* self = new (place) Process;
   self->number = ::getpid();
-  const char* request = std::getenv(variable);
-  if (request != nullptr && *request != '\0') {
+  say_unknown_variables();
+  const std::string request = environment(variable);
+  if (!request.empty()) {
     begin_recording(*self, request);
     pthread_key_create(&self->key, end_thread);
     pthread_atfork(before_fork, after_fork, after_fork_in_child);
