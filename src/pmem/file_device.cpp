@@ -15,6 +15,7 @@
 
 #include "pmem/cache_file.hpp"
 #include "pmem/mapped_file.hpp"
+#include "pmem/own_blocks.hpp"
 #include "pmem/written_back_file.hpp"
 
 namespace perdure {
@@ -112,6 +113,11 @@ Result<std::unique_ptr<Device>> open_opened(FileHandle handle, const std::string
     PERDURE_TRY(lock(file, options));
   }
   PERDURE_TRY(classify(file, options.kind));
+  if (options.create) PERDURE_TRY(write_in_place(file.handle.fd(), path));
+  // Of a part its blocks are allocated as they come, and so is what it shares.
+  if (!options.read_only && !options.shared && !options.create) {
+    PERDURE_TRY(unshare_blocks(file.handle.fd(), path));
+  }
   Result<MappedFile> mapped = MappedFile::map(std::move(file));
   if (!mapped.ok()) return mapped.status();
   // The previous holder of the lock may have removed the file while it was waited for.
