@@ -118,8 +118,8 @@ std::string host_name() {
 // A file that can't be read counts as one that is not there; opening the pool says more of it.
 void look_at_pool_file(const Directory& directory, const std::string& name, Trust trust,
                        NodeView& view) {
-  const auto device =
-      open_file_device(directory.path_of(name), {.read_only = true, .trust = trust});
+  const auto device = open_file_device(directory.path_of(name),
+                                       {.read_only = true, .may_be_cut = true, .trust = trust});
   if (!device.ok()) return;
   const auto region = check_region(*device.value());
   if (!region.ok()) return;
@@ -138,7 +138,7 @@ void look_at_pool_file(const Directory& directory, const std::string& name, Trus
 
 void look_at_level_file(const Directory& directory, const LevelFileName& name, Trust trust,
                         NodeView& view) {
-  const auto file = LevelFile::open(directory, name, trust);
+  const auto file = LevelFile::open(directory, name, trust, true);
   if (!file.ok() || !file.value().header()) return;
   const LevelFileHeader& header = *file.value().header();
   if (header.rank != name.rank || header.kind != name.kind) return;

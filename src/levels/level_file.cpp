@@ -158,13 +158,15 @@ Result<LevelFile> LevelFile::open_or_make(const Directory& directory, const Leve
 }
 
 Result<LevelFile> LevelFile::open(const Directory& directory, const LevelFileName& name,
-                                  Trust trust) {
+                                  Trust trust, bool may_be_cut) {
   const std::string file_name = level_file_name(name.kind, name.rank, name.slot);
   if (!directory.holds(file_name)) {
     return Status(Code::not_found, directory.path(), " holds no ", file_name);
   }
   const std::string path = directory.path_of(file_name);
-  PERDURE_TRY_ASSIGN(auto device, open_file_device(path, {.read_only = true, .trust = trust}));
+  PERDURE_TRY_ASSIGN(
+      auto device,
+      open_file_device(path, {.read_only = true, .may_be_cut = may_be_cut, .trust = trust}));
   return on_device(std::move(device), name, path);
 }
 

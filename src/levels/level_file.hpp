@@ -109,8 +109,10 @@ class LevelFile {
   // Code::newer_format if a newer Perdure wrote it.
   static Result<LevelFile> open_or_make(const Directory& directory, const LevelFileName& name,
                                         Trust trust);
-  // For reading only, without a lock. Code::not_found.
-  static Result<LevelFile> open(const Directory& directory, const LevelFileName& name, Trust trust);
+  // For reading only, without a lock. Code::not_found. `may_be_cut` for who only looks at it, as of
+  // a file device: what is cut off meanwhile is damaged.
+  static Result<LevelFile> open(const Directory& directory, const LevelFileName& name, Trust trust,
+                                bool may_be_cut = false);
   // On a device that is at hand: an emulated one, or one that a test made.
   static Result<LevelFile> on_device(std::unique_ptr<Device> device, const LevelFileName& name,
                                      std::string path);

@@ -150,7 +150,7 @@ void Verification::look_at_pool() {
 Status Verification::read_level_file(const Directory& directory, const std::string& name,
                                      bool& ours) {
   const LevelFileName parsed = *parse_level_file_name(name);
-  PERDURE_TRY_ASSIGN(const auto file, LevelFile::open(directory, parsed, options_.trust));
+  PERDURE_TRY_ASSIGN(const auto file, LevelFile::open(directory, parsed, options_.trust, true));
   if (!file.header()) {
     if (!claims_contents(directory, name)) return Status::success();
     return Status(Code::damaged, file.path(), ": its header is damaged, or it was cut short");

@@ -98,6 +98,7 @@ Result<std::unique_ptr<Device>> open_opened(FileHandle handle, const std::string
   file.path = path;
   file.read_only = options.read_only;
   file.shared = options.shared;
+  file.may_be_cut = options.may_be_cut;
   if (options.shared && options.create) {
     int failed = beyond_file_limit(options.sparse_bytes);
     if (failed == 0 &&

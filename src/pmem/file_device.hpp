@@ -34,6 +34,9 @@ struct FileDeviceOptions {
   FileKind kind = FileKind::automatic;
   bool create = false;     // the file must not exist yet; otherwise it must
   bool read_only = false;  // takes no lock, and no verb that writes may be called
+  // Read-only: what another program cuts off meanwhile reads as zeros, and Device::check() says so
+  // from then on. Without it that raises SIGBUS.
+  bool may_be_cut = false;
   std::uint32_t lock_wait_ms = 10000;
   Trust trust = Trust::own;  // whose file and directory may be (base/files.hpp)
   // Several processes of the node open the file: it is not locked, and the holes of a file that is

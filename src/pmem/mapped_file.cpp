@@ -75,6 +75,7 @@ Result<MappedFile> MappedFile::map(OpenFile file) {
 
 Status MappedFile::map_existing(std::uint64_t size_bytes) {
   if (size_bytes != 0) PERDURE_TRY(map_pages(0, round_up(size_bytes), Pages::written));
+  if (file_.may_be_cut) guard_ = std::make_unique<GuardedRange>(base(), round_up(size_bytes));
   size_ = size_bytes;
   return Status::success();
 }
@@ -172,6 +173,9 @@ Status MappedFile::grow(std::uint64_t size_bytes) {
 }
 
 Status MappedFile::check() const {
+  if (guard_ != nullptr && guard_->has_lost_pages()) {
+    return Status(Code::damaged, file_.path, " was cut by another program while it was read");
+  }
   struct stat status{};
   if (::fstat(file_.handle.fd(), &status) != 0) return errno_status("fstat " + file_.path, errno);
   if (status.st_nlink == 0) {

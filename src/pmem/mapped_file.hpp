@@ -17,6 +17,7 @@
 #include "pmem/address_range.hpp"
 #include "pmem/device.hpp"
 #include "pmem/file_device.hpp"
+#include "pmem/media_guard.hpp"
 #include "pmem/page_table_filler.hpp"
 
 namespace perdure {
@@ -29,6 +30,7 @@ struct OpenFile {
   PersistenceClass persistence = PersistenceClass::process_crash;
   bool read_only = false;
   bool shared = false;  // holes stay until allocate()
+  bool may_be_cut = false;
 };
 
 class MappedFile {
@@ -63,6 +65,7 @@ class MappedFile {
   OpenFile file_;
   AddressRange addresses_;
   std::uint64_t size_ = 0;
+  std::unique_ptr<GuardedRange> guard_;      // if it may be cut
   std::unique_ptr<PageTableFiller> filler_;  // of the file as it was; ends before the mapping
 };
 

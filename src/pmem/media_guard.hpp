@@ -21,4 +21,21 @@ std::optional<std::uint64_t> first_unreadable(const std::byte* begin, std::uint6
 // Copies them; false if they could not all be read, and then what is at `to` means nothing.
 bool copy_readable(std::byte* to, const std::byte* from, std::uint64_t count);
 
+// While one exists, a page of the range that can't be read becomes zeros, for good: for what is
+// looked at while another program may cut its file. Whoever has read asks at the end whether there
+// were such pages, as what it read then means nothing. The range is mapped read-only.
+class GuardedRange {
+ public:
+  GuardedRange(const std::byte* begin, std::uint64_t count);
+  ~GuardedRange();
+  GuardedRange(const GuardedRange&) = delete;
+  GuardedRange& operator=(const GuardedRange&) = delete;
+  bool has_lost_pages() const;
+
+  struct Entry;  // of the list that the handler of SIGBUS walks
+
+ private:
+  Entry* entry_;
+};
+
 }  // namespace perdure

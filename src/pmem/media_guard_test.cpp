@@ -75,7 +75,39 @@ TEST_F(CutFile, threads_have_guards_of_their_own) {
   EXPECT_EQ(other, page);
 }
 
+TEST_F(CutFile, what_is_gone_of_a_guarded_range_becomes_zeros_which_it_says) {
+  std::memset(mapped_, 7, 4 * page);
+  const GuardedRange first(mapped_, 2 * page);
+  const GuardedRange second(mapped_ + 2 * page, 2 * page);
+  ASSERT_EQ(::ftruncate(file_, 3 * page), 0);
+  std::vector<std::byte> copy(mapped_, mapped_ + 4 * page);
+  EXPECT_EQ(copy[3 * page - 1], std::byte{7});
+  EXPECT_EQ(std::count(copy.begin(), copy.end(), std::byte{0}), static_cast<std::ptrdiff_t>(page));
+  EXPECT_FALSE(first.has_lost_pages());
+  EXPECT_TRUE(second.has_lost_pages());
+  ASSERT_EQ(::ftruncate(file_, 4 * page), 0);  // what was put back does not undo it
+  EXPECT_TRUE(second.has_lost_pages());
+}
+
+TEST_F(CutFile, an_entry_of_a_guarded_range_is_used_again_without_what_it_had_lost) {
+  for (int i = 0; i < 3; ++i) {
+    const GuardedRange range(mapped_, 4 * page);
+    EXPECT_FALSE(range.has_lost_pages());
+    ASSERT_EQ(::ftruncate(file_, 0), 0);
+    EXPECT_EQ(mapped_[page * static_cast<std::uint64_t>(i)], std::byte{0});
+    EXPECT_TRUE(range.has_lost_pages());
+  }
+}
+
 using MediaGuardDeathTest = CutFile;
+
+TEST_F(MediaGuardDeathTest, a_range_that_is_guarded_no_more_ends_the_process) {
+  {
+    const GuardedRange range(mapped_, 4 * page);
+  }
+  ASSERT_EQ(::ftruncate(file_, page), 0);
+  EXPECT_DEATH(static_cast<void>(*const_cast<volatile std::byte*>(mapped_ + page)), "");
+}
 
 TEST_F(MediaGuardDeathTest, a_fault_outside_of_the_guard_still_ends_the_process) {
   ASSERT_EQ(::ftruncate(file_, page), 0);

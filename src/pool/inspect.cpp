@@ -18,8 +18,10 @@ struct OpenRank {
 
 // Whose files they are is shown, and no reason not to look at them.
 Result<OpenRank> open_rank(const std::string& directory, std::uint32_t rank) {
-  PERDURE_TRY_ASSIGN(auto device, open_file_device(rank_file_path(directory, rank),
-                                                   {.read_only = true, .trust = Trust::anyone}));
+  PERDURE_TRY_ASSIGN(
+      auto device,
+      open_file_device(rank_file_path(directory, rank),
+                       {.read_only = true, .may_be_cut = true, .trust = Trust::anyone}));
   PERDURE_TRY_ASSIGN(auto region, check_region(*device));
   return OpenRank{std::move(device), std::move(region)};
 }
@@ -92,6 +94,7 @@ RankReport inspect_rank(const std::string& directory, const JobRecord& job, std:
     }
   }
   if (options.verify_data && report.catalogue) verify_arrays(report, file);
+  if (const Status whole = file.device->check(); !whole.ok()) damage(whole.message());
   return report;
 }
 
@@ -273,6 +276,7 @@ Result<DumpedArray> dump_array(const std::string& directory, std::uint32_t rank,
   DumpedArray dumped{entry->shape, std::vector<std::byte>(entry->size_bytes)};
   PERDURE_TRY(verify_and_copy(*open.device, *entry, open.region.geometry.block_bytes,
                               dumped.bytes.data(), nullptr));
+  PERDURE_TRY(open.device->check());
   return dumped;
 }
 

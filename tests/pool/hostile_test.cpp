@@ -3,11 +3,14 @@
 // Hostile neighbours and ordinary mistakes around pools: what another user planted, files that
 // vanish, forked children, threads that meet, pools in the wrong place. docs/security.md has the
 // table. Where a second user is needed the test runs as root, and is skipped otherwise.
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <filesystem>
@@ -333,6 +336,46 @@ TEST_F(Pools, a_run_page_takes_the_place_of_no_other_file) {
   EXPECT_NE(said.find("page-00000 is no run page"), std::string::npos) << said;
   EXPECT_EQ(read_file(at("other/page-00000")), "results of a month");
   EXPECT_EQ(run(at("other"), 0).version, 3U);
+}
+
+// Another process cuts the file and puts it back, all the time.
+TEST_F(Pools, a_file_that_is_cut_while_the_command_reads_it_ends_no_process) {
+  const std::string pool = at("pool");
+  constexpr std::uint64_t many = std::uint64_t{1} << 19U;
+  {
+    perdure_pool* opened = nullptr;
+    perdure_array* u = nullptr;
+    ASSERT_EQ(perdure_open(pool.c_str(), nullptr, &opened), 0);
+    ASSERT_EQ(perdure_array_open(opened, "u", PERDURE_DOUBLE, 1, &many, PERDURE_COPY, nullptr, &u),
+              0);
+    ASSERT_EQ(perdure_restart(opened, nullptr), 0);
+    std::fill_n(static_cast<double*>(perdure_working(u)), many, 7.0);
+    ASSERT_EQ(perdure_commit(opened, nullptr), 0);
+    ASSERT_EQ(perdure_close(opened), 0);
+  }
+  const std::string file = pool + "/rank-00000";
+  const std::string whole = read_file(file);
+  const pid_t cutter = ::fork();
+  if (cutter == 0) {
+    const perdure::FileHandle handle(::open(file.c_str(), O_RDWR));
+    for (std::uint64_t cut = whole.size() / 2;; cut = (cut * 5 + 12345) % whole.size()) {
+      (void)!::ftruncate(handle.fd(), static_cast<off_t>(cut));
+      (void)!::pwrite(handle.fd(), whole.data() + cut, whole.size() - cut, static_cast<off_t>(cut));
+    }
+  }
+  int refused = 0;
+  for (int round = 0; round < 100; ++round) {
+    const auto report = perdure::inspect_pool(pool, {.verify_data = true});
+    EXPECT_TRUE(report.ok()) << report.status().message();
+    const auto dumped = perdure::dump_array(pool, 0, "u");
+    refused += dumped.ok() ? 0 : 1;
+    if (!dumped.ok()) continue;
+    const auto* values = reinterpret_cast<const double*>(dumped.value().bytes.data());
+    EXPECT_EQ(std::count(values, values + many, 7.0), static_cast<std::ptrdiff_t>(many));
+  }
+  ::kill(cutter, SIGKILL);
+  ::waitpid(cutter, nullptr, 0);
+  EXPECT_GT(refused, 0) << "no round met a file that was cut";
 }
 
 TEST_F(OpenPool, a_forked_child_is_refused_and_the_parent_goes_on) {
