@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from perdure.documents import fields
+from perdure.pool.view import ranks_text
 from perdure.screen import Screen, one_line
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ def print_levels(report: _core.LevelsReport, console: Screen) -> None:
     ranks, nodes = report.rank_count, len(report.nodes)
     console.print(
         f"job {one_line(report.job_name)}, {ranks} rank{'s' * (ranks != 1)}; {nodes} "
-        f"director{'ies' if nodes != 1 else 'y'}: files of {_ranks_text(report.pool_files, ranks)}"
+        f"director{'ies' if nodes != 1 else 'y'}: files of {ranks_text(report.pool_files, ranks)}"
     )
     for node in report.nodes:
         console.print(f"  {one_line(node.directory)}: {_node_text(node)}")
@@ -78,8 +79,8 @@ def print_levels(report: _core.LevelsReport, console: Screen) -> None:
         scheme = ", ".join(sorted({group.scheme for group in kept.groups}))
         console.print(
             f"version {kept.version} on nodes{scheme and f' ({scheme})'}: "
-            f"images of {_ranks_text(kept.images, ranks)}, "
-            f"guards of {_ranks_text(kept.guards, ranks)}; {_losses_text(kept)}"
+            f"images of {ranks_text(kept.images, ranks)}, "
+            f"guards of {ranks_text(kept.guards, ranks)}; {_losses_text(kept)}"
         )
         for group in kept.groups:
             if group.missing:
@@ -109,9 +110,9 @@ def _found_text(found: _core.RestartVersion) -> str:
 def _node_text(node: _core.VerifiedNode) -> str:
     if not (node.pool or node.ranks or node.kept):
         return "no pool"
-    text = f"files of {_ranks_text(node.ranks)}"
+    text = f"files of {ranks_text(node.ranks)}"
     if node.left_over:
-        text += f", and old ones of {_ranks_text(node.left_over)}"
+        text += f", and old ones of {ranks_text(node.left_over)}"
     if node.kept:
         text += f"; images or guards of {_versions_text([kept.version for kept in node.kept])}"
     return f"{text}; without it {_found_text(node.without)}"
@@ -122,20 +123,12 @@ def _versions_text(versions: list[int]) -> str:
 
 
 def _group_text(group: _core.KeptGroup) -> str:
-    text = f"of {_ranks_text(group.members)}: an image or guard of {_ranks_text(group.missing)} "
+    text = f"of {ranks_text(group.members)}: an image or guard of {ranks_text(group.missing)} "
     text += "is missing, "
     if len(group.missing) > group.losses:
         return f"{text}more than {group.scheme} bears"
     left = f"{group.left}" if group.left else "none"
     return f"{text}{left} of their nodes may be lost"
-
-
-def _ranks_text(ranks: list[int], of_all: int | None = None) -> str:
-    if len(ranks) == of_all:
-        return "all ranks"
-    if not ranks:
-        return "no rank"
-    return f"rank{'s' * (len(ranks) != 1)} {', '.join(map(str, ranks))}"
 
 
 def _losses_text(kept: _core.KeptVersion) -> str:

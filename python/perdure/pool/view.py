@@ -40,6 +40,15 @@ def owner_text(pool: _core.PoolReport) -> str:
     return load_core().user_text(pool.owner).removeprefix("user ")
 
 
+def ranks_text(ranks: list[int], of_all: int | None = None) -> str:
+    """ "ranks 0, 2", or "all ranks" if there are `of_all` of them."""
+    if len(ranks) == of_all:
+        return "all ranks"
+    if not ranks:
+        return "no rank"
+    return f"rank{'s' * (len(ranks) != 1)} {', '.join(map(str, ranks))}"
+
+
 def array_text(entry: _core.ArrayEntry) -> str:
     """ "float64[100, 20] twin"."""
     return f"{entry.type}{list(entry.extents)} {entry.mode}"
@@ -105,7 +114,7 @@ def _rank_json(rank: _core.RankReport) -> dict:
 
 
 def print_pool(pool: _core.PoolReport, console: Screen) -> None:
-    """Everything about one pool: whose it is, its ranks, what rank 0 holds, what was found."""
+    """Everything about one pool: whose it is, its ranks, what they hold, what was found."""
     version = "none yet" if pool.version is None else str(pool.version)
     console.print(f"pool     {one_line(pool.directory)}\nowner    {owner_text(pool)}")
     console.print(f"job      {one_line(pool.job_name)} ({pool.job_id})")
@@ -113,11 +122,16 @@ def print_pool(pool: _core.PoolReport, console: Screen) -> None:
     console.print(f"made     {time_text(pool.created_ns)}, for {ranks}")
     console.print(f"version  {version}\n")
     console.print(_ranks_table(pool))
-    for rank in pool.ranks:
-        if rank.catalogue is not None:
-            console.print(f"\nrank {rank.rank}, version {rank.newest}:")
-            console.print(_contents_table(rank.catalogue))
-            break
+    readable = [rank for rank in pool.ranks if rank.catalogue is not None]
+    if readable:
+        held = _contents(readable)
+        alike = all(len(ranks) == len(readable) for *_, ranks in held)
+        console.print(
+            f"\nrank {readable[0].rank}, version {readable[0].newest}:"
+            if alike
+            else "\nof the ranks' newest versions:"
+        )
+        console.print(_contents_table(held, len(readable), alike))
     print_findings(pool, console)
 
 
@@ -136,16 +150,39 @@ def _ranks_table(pool: _core.PoolReport) -> Table:
     return made
 
 
-def _contents_table(catalogue: _core.Catalogue) -> Table:
-    made = table("name", "shape and mode", "size", "checksums",
-                 left=("name", "shape and mode", "checksums"))
-    for entry in catalogue.arrays:
-        checked = "yes" if entry.checksums else "no"
-        shape, size = array_text(entry), bytes_text(entry.size_bytes)
-        made.add_row(name_text(entry), shape, size, checked)
-    for scalar in catalogue.scalars:
-        size = bytes_text(len(scalar.bytes))
-        made.add_row(name_text(scalar), _scalar_text(scalar.bytes), size, "yes")
+def _contents(readable: list[_core.RankReport]) -> list[tuple[str, str, str, str, list[int]]]:
+    """Name, shape, size and checksums of what ranks hold, and which ranks hold it so.
+
+    Of a scalar the first rank's value is shown.
+    """
+    found: dict[tuple, tuple[str, str, str, str, list[int]]] = {}
+    for rank in readable:
+        for entry in rank.catalogue.arrays:
+            checked = "yes" if entry.checksums else "no"
+            key = name_text(entry), array_text(entry), checked
+            row = (*key[:2], bytes_text(entry.size_bytes), checked, [])
+            found.setdefault(key, row)[-1].append(rank.rank)
+        for scalar in rank.catalogue.scalars:
+            size = len(scalar.bytes)
+            row = (name_text(scalar), _scalar_text(scalar.bytes), bytes_text(size), "yes", [])
+            found.setdefault((scalar.name, size), row)[-1].append(rank.rank)
+    order = {name: i for i, name in enumerate(dict.fromkeys(row[0] for row in found.values()))}
+    return sorted(found.values(), key=lambda row: order[row[0]])
+
+
+def _contents_table(held: list, ranks_of_all: int, alike: bool) -> Table:
+    """`alike`: all ranks hold the same, so nobody need be named."""
+    more = () if alike else ("ranks",)
+    made = table(
+        "name",
+        "shape and mode",
+        "size",
+        "checksums",
+        *more,
+        left=("name", "shape and mode", "checksums", *more),
+    )
+    for *cells, ranks in held:
+        made.add_row(*cells, *([] if alike else [ranks_text(ranks, ranks_of_all)]))
     return made
 
 
@@ -171,8 +208,11 @@ def drain_json(report: _core.DrainReport) -> dict:
         "job_id": report.job_id,
         "ranks": report.rank_count,
         "versions": [
-            {**fields(each, _DRAINED), "missing_ranks": each.missing,
-             "problem": each.problem or None}
+            {
+                **fields(each, _DRAINED),
+                "missing_ranks": each.missing,
+                "problem": each.problem or None,
+            }
             for each in report.versions
         ],
         "problems": report.problems,
