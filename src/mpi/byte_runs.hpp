@@ -36,6 +36,7 @@ struct DatatypeMap {
   std::int64_t run_bytes = 0;        // of each run, if all have as many; else 0
   std::int64_t stride_bytes = 0;     // from each run to the next, if that is always as much; else 0
   Element element = Element::none;   // what they all mean; runs are of whole ones then
+  mutable bool committed = false;    // its type was, as MPI has said (datatype_map.hpp)
 };
 
 // The sums before each run, for DatatypeMap::starts and FileView::starts.

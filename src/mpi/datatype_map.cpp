@@ -149,6 +149,19 @@ Result<const DatatypeMap*> map_of(MPI_Datatype type) {
   return found;
 }
 
+// MPI has no call that asks; to pack no item of it tells.
+Result<const DatatypeMap*> map_for_call(MPI_Datatype type, MPI_Comm comm) {
+  PERDURE_TRY_ASSIGN(const DatatypeMap* map, map_of(type));
+  if (is_known_committed(*map)) return map;
+  char nothing = 0;
+  int at = 0;
+  if (PMPI_Pack(&nothing, 0, type, &nothing, 0, &at, comm) != MPI_SUCCESS) {
+    return Status(Code::invalid_argument, "a datatype was not committed; call MPI_Type_commit");
+  }
+  std::atomic_ref(map->committed).store(true, std::memory_order_relaxed);
+  return map;
+}
+
 std::uint32_t times_met(MPI_Datatype type) {
   const std::uintptr_t number = number_of(type);
   const std::uint64_t gone = maps_gone.load(std::memory_order_acquire);

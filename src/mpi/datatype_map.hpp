@@ -27,6 +27,14 @@ namespace perdure {
 // it, and in operations under way.
 Result<const DatatypeMap*> map_of(MPI_Datatype type);
 
+// Whether the type of this map is committed, as MPI has said before. Then it stays so.
+inline bool is_known_committed(const DatatypeMap& map) {
+  return std::atomic_ref(map.committed).load(std::memory_order_relaxed);
+}
+// The map of a type that MPI lets a call use, as which of `comm`, whose errors return, it is asked.
+// Code::invalid_argument of one that was not committed.
+Result<const DatatypeMap*> map_for_call(MPI_Datatype type, MPI_Comm comm);
+
 // The map of `type` if it was used before by this thread, or is predefined; else null. Makes none.
 const DatatypeMap* known_map(MPI_Datatype type);
 

@@ -162,7 +162,8 @@ bool take_short_cut(OpenFile& open, const Access& access, MPI_Offset offset, voi
   CachePart& part = *open.short_cut.part.load(std::memory_order_relaxed);
   part.expect(at);
   const DatatypeMap* map = known_map(type);
-  if (map == nullptr || !map->contiguous || count <= 0 || offset < 0) return false;
+  if (map == nullptr || !map->contiguous || !is_known_committed(*map)) return false;
+  if (count <= 0 || offset < 0) return false;
   bytes = count * map->size_bytes;
   if (open.view.etype_bytes != 1 && bytes % open.view.etype_bytes != 0) return false;
   const auto length = static_cast<std::uint64_t>(bytes);
@@ -182,7 +183,7 @@ int perform(OpenFile& open, const Access& access, MPI_Offset offset, void* buffe
             std::int64_t count, MPI_Datatype type, const Finish& finish, const Refuse& refuse) {
   std::int64_t bytes = 0;
   if (take_short_cut(open, access, offset, buffer, count, type, bytes)) return finish(bytes);
-  const auto map = map_of(type);
+  const auto map = map_for_call(type, open.group->comm());
   if (!is_sound(open, access, offset, count, map)) return refuse();
   const auto moved = run(open, access, offset, {buffer, count, map.value()});
   return moved.ok() ? finish(moved.value()) : raise_on_file(open.handle, moved.status());
@@ -217,7 +218,7 @@ struct Shape {
 
 Status already_begun(const OpenFile& open) {
   return Status(
-      Code::invalid_argument, open.file->path(),
+      Code::wrong_state, open.file->path(),
       ": a split collective call is under way on this handle; end it before another begins");
 }
 
@@ -259,9 +260,9 @@ int end_split(MPI_File file, Buffer* buffer, MPI_Status* status) {
   OpenFile* open = find_file(file);
   if (open == nullptr) return TheCall::real(file, buffer, status);
   if (open->split.kind != &TheCall::real) {
-    return raise_on_file(file, {Code::invalid_argument,
-                                open->file->path() + ": no split collective call of this kind is "
-                                                     "under way on this handle"});
+    return raise_on_file(
+        file, {Code::wrong_state, open->file->path() + ": no split collective call of this kind is "
+                                                       "under way on this handle"});
   }
   fill_status(status, open->split.bytes);
   open->split = {};

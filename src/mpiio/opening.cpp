@@ -166,6 +166,11 @@ OpenRequest request_of(const std::optional<std::string>& path, Links links, cons
     return request;
   }
   request.possible = request.backing.has_value() && (request.wanted || request.known);
+  // Made anew under the name of one that is open, it is left to the MPI library.
+  if (request.possible && !request.known && !with_pool) {
+    request.possible =
+        !CachedFile::is_path_taken(*path, request.backing->device(), request.backing->inode());
+  }
   if (request.possible) request.aside = claim_aside(request);
   return request;
 }

@@ -141,6 +141,62 @@ static void refuse_group(void) {
   MPI_Info_free(&hints);
 }
 
+/* As the MPI library does: the file is another one, whatever its name. */
+static void make_anew_under_the_name_of_an_open_file(void) {
+  MPI_File first, second;
+  int value = 30 + rank, seen = 0;
+  const int amode = MPI_MODE_CREATE | MPI_MODE_RDWR;
+  MPI_File_open(MPI_COMM_WORLD, path, amode, MPI_INFO_NULL, &first);
+  MPI_File_write_at(first, rank * 4, &value, 1, MPI_INT, MPI_STATUS_IGNORE);
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (rank == 0) remove(path);
+  MPI_Barrier(MPI_COMM_WORLD);
+  expect(MPI_File_open(MPI_COMM_WORLD, path, amode, MPI_INFO_NULL, &second), MPI_SUCCESS,
+         "a file made anew");
+  value += 10;
+  MPI_File_write_at(second, rank * 4, &value, 1, MPI_INT, MPI_STATUS_IGNORE);
+  MPI_File_read_at(first, rank * 4, &seen, 1, MPI_INT, MPI_STATUS_IGNORE);
+  if (seen != 30 + rank) fprintf(stderr, "rank %d: %d in the first file\n", rank, seen), wrong = 1;
+  MPI_File_close(&first);
+  MPI_File_close(&second);
+  MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_RDONLY, MPI_INFO_NULL, &second);
+  MPI_File_read_at(second, rank * 4, &seen, 1, MPI_INT, MPI_STATUS_IGNORE);
+  if (seen != 40 + rank) fprintf(stderr, "rank %d: %d in the second one\n", rank, seen), wrong = 1;
+  MPI_File_close(&second);
+}
+
+static void refuse_a_datatype_that_was_not_committed(void) {
+  MPI_File file;
+  MPI_Datatype pair;
+  int values[2] = {1, 2};
+  MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file);
+  MPI_Type_contiguous(2, MPI_INT, &pair);
+  for (int times = 0; times < 3; ++times) {
+    expect(MPI_File_write_at(file, rank * 8, values, 1, pair, MPI_STATUS_IGNORE), MPI_ERR_TYPE,
+           "a datatype that was not committed");
+  }
+  MPI_Type_commit(&pair);
+  for (int times = 0; times < 3; ++times) {
+    expect(MPI_File_write_at(file, rank * 8, values, 1, pair, MPI_STATUS_IGNORE), MPI_SUCCESS,
+           "one that is");
+  }
+  MPI_Type_free(&pair);
+  MPI_File_close(&file);
+}
+
+static void refuse_split_calls_out_of_order(void) {
+  MPI_File file;
+  int value = 1;
+  MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file);
+  expect(MPI_File_write_at_all_end(file, &value, MPI_STATUS_IGNORE), MPI_ERR_IO,
+         "an end without a begin");
+  MPI_File_write_at_all_begin(file, rank * 4, &value, 1, MPI_INT);
+  expect(MPI_File_write_at_all_begin(file, rank * 4, &value, 1, MPI_INT), MPI_ERR_IO,
+         "a begin within another");
+  expect(MPI_File_write_at_all_end(file, &value, MPI_STATUS_IGNORE), MPI_SUCCESS, "the end");
+  MPI_File_close(&file);
+}
+
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -150,6 +206,9 @@ int main(int argc, char** argv) {
   see_each_other();
   call_own_handler();
   refuse_group();
+  make_anew_under_the_name_of_an_open_file();
+  refuse_a_datatype_that_was_not_committed();
+  refuse_split_calls_out_of_order();
   expect_open("perdure_cache_nonsense", "1", MPI_ERR_ARG);
   expect_open("perdure_cache_block", "4097", MPI_ERR_ARG);
   expect_open("perdure_cache_from", "soon", MPI_ERR_ARG);
