@@ -43,6 +43,7 @@ test_packages=(
   libhdf5-mpich-dev libhdf5-openmpi-dev libpnetcdf-dev     # only for tests of the file cache
   libpmem-dev                   # only a yardstick of `perdure bench persist`
   spin                          # model checker of the commit protocol
+  btrfs-progs xfsprogs          # full disks of their own: pool_full_disk_test
   abigail-tools                 # compares the libraries' binary interface with the recorded one
   clang-format-19 clang-tidy-19
 )
