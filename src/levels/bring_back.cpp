@@ -15,6 +15,16 @@ namespace {
 constexpr std::uint64_t chunk_bytes = std::uint64_t{4} << 20U;
 constexpr const char* fresh_suffix = ".new";
 
+// A node that takes the place of a lost one may have nothing of the path. That it has no slip is
+// known from the ranks that have the pool.
+Result<Directory> make_pool_directory(const std::string& path, Trust trust) {
+  const std::string above = split_path(path).directory;
+  const bool absolute = above.starts_with('/');
+  const auto made =
+      Directory::make_below(absolute ? "/" : ".", above.substr(absolute ? 1 : 0), Trust::anyone);
+  return made.ok() ? Directory::make(path, trust) : made.status();
+}
+
 std::string ranks_text(const std::set<std::uint32_t>& ranks) {
   return (ranks.size() == 1 ? "rank " : "ranks ") + listed(ranks);
 }
@@ -77,7 +87,7 @@ Status BringBack::receive_file(std::uint32_t from, std::uint64_t generation) con
   const std::string name = rank_file_name(group_.rank());
   const std::string fresh = name + fresh_suffix;
   std::unique_ptr<Device> device;
-  const auto directory = Directory::make(directory_, trust_);
+  const auto directory = make_pool_directory(directory_, trust_);
   Status ready = directory.status();
   if (directory.ok()) ready = directory.value().remove_file(fresh);
   if (ready.ok()) {
@@ -177,7 +187,7 @@ Result<VersionId> BringBack::image_behind(const Pool& pool) {
 
 // The image belongs beside its guard, so that the other files stay free.
 Result<LevelFile> BringBack::free_image(VersionId id) const {
-  PERDURE_TRY_ASSIGN(const auto directory, Directory::make(directory_, trust_));
+  PERDURE_TRY_ASSIGN(const auto directory, make_pool_directory(directory_, trust_));
   const auto held = [&](LevelFileKind kind, std::uint32_t slot) {
     const auto file = LevelFile::open(directory, {kind, group_.rank(), slot}, trust_);
     const bool whole = file.ok() && file.value().header();
@@ -224,7 +234,7 @@ Result<BringBack::Prepared> BringBack::prepare(const Census& census, const Group
   for (const std::uint32_t member : rebuild.lost) {
     prepared.rebuilders.push_back(contents.members[member]);
   }
-  PERDURE_TRY_ASSIGN(const auto directory, Directory::make(directory_, trust_));
+  PERDURE_TRY_ASSIGN(const auto directory, make_pool_directory(directory_, trust_));
   for (const LevelFileFact& fact : census.levels) {
     const auto member = std::ranges::find(contents.members, fact.name.rank);
     if (fact.id != id || member == contents.members.end() || fact.at != group_.rank()) continue;
@@ -285,7 +295,7 @@ Status BringBack::use_own_images(const JobRecord& job, VersionId id, std::uint64
 Result<std::string> BringBack::use_drained(const Manifest& manifest,
                                            std::uint64_t incarnation_max) {
   const auto fetch = [&]() -> Status {
-    PERDURE_TRY(Directory::make(directory_, trust_).status());
+    PERDURE_TRY(make_pool_directory(directory_, trust_).status());
     PERDURE_TRY_ASSIGN(auto image, free_image(manifest.id));
     return read_image(manifest, group_.rank(), image);
   };

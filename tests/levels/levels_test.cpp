@@ -108,7 +108,8 @@ class LevelsOfJobs : public testing::Test {
  private:
   Status run_rank(Group& group, const Start& start) {
     const std::string place = node(start.nodes[group.rank()]);
-    PERDURE_TRY(Directory::make(place).status());
+    const PathParts parts = split_path(place);
+    PERDURE_TRY(Directory::make_below(parts.directory, parts.name).status());
     PERDURE_TRY_ASSIGN(const auto settings, parse_level_settings(levels_));
     PERDURE_TRY_ASSIGN(auto levels, Levels::create(group, place + "/pool", settings, Trust::own));
     OpenOptions options;

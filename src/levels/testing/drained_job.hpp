@@ -129,6 +129,7 @@ class DrainedJob {
     return open_file_device(rank_file_path(pool(nodes_[rank]), rank), options).take();
   }
   Status run_rank(ThreadGroup& group, int commits, const std::function<void(Pool&)>& before) {
+    PERDURE_TRY(Directory::make(split_path(pool_of(group)).directory).status());
     PERDURE_TRY_ASSIGN(auto pool, open_pool(pool_of(group), group, options_));
     const ArrayShape shape{ArrayType::int64, ArrayMode::copy, true, {elements_of(group.rank())}};
     PERDURE_TRY_ASSIGN(VersionedArray* const array, pool->open_array("u", shape, {}));
