@@ -18,7 +18,8 @@ place_without_space:
 test-dax: all
 	$(python) tests/dax/run.py || [ $$? = 3 ]
 
-# Takes nodes from jobs of a real Slurm; skipped, with the reason, where that can't be.
+# Takes nodes from jobs of a real Slurm, and hosts from jobs without one; skipped, with the reason,
+# where that can't be.
 test-cluster: all
 	$(python) -m pytest -q -rs -p no:cacheprovider tests/cluster
 
@@ -32,6 +33,7 @@ soak: all
 	$(python) tests/power/run.py || [ $$? = 3 ]
 	./perdure bench crash
 	./perdure bench kill kill_windows kill_cache kill_nodes
+	$(python) tests/cluster/hosts_episodes.py --episodes 300 || [ $$? = 3 ]
 	./perdure bench veloc python --quick
 
 bench-quick: all

@@ -179,8 +179,10 @@ class Hosts:
         holder = _Holder(switch.enter("--all"), work, self.root / f"{node}.out")
         self._holders[node] = holder
         (self.root / f"pid.{node}").write_text(holder.pid_in_switch)
+        # A machine that starts again has the address it had: others may still send to it.
         switch.call("--net", "ip", "link", "add", "name", f"v{number}", "type", "veth",
-                    "peer", "name", "eth0", "netns", holder.pid)  # fmt: skip
+                    "peer", "name", "eth0", "address", f"02:00:00:00:00:{number + 1:02x}",
+                    "netns", holder.pid)  # fmt: skip
         switch.call("--net", "ip", "link", "set", f"v{number}", "master", "sw0", "up")
         holder.call("--net", "ip", "addr", "add", f"{self.address(node)}/24", "dev", "eth0")
         for device in ("eth0", "lo"):
@@ -210,7 +212,9 @@ class Hosts:
         work = [sys.executable, __file__, "--switch", str(self.root)]
         switch = _Holder([], work, self.root / "switch.out")
         self._holders["switch"] = switch
-        switch.call("--net", "ip", "link", "add", "name", "sw0", "type", "bridge")
+        # An address of its own: a bridge without one takes another as hosts come and go.
+        switch.call("--net", "ip", "link", "add", "name", "sw0", "address", "02:00:00:00:00:fe",
+                    "type", "bridge")  # fmt: skip
         switch.call("--net", "ip", "addr", "add", "10.77.0.254/24", "dev", "sw0")
         for device in ("sw0", "lo"):
             switch.call("--net", "ip", "link", "set", device, "up")
