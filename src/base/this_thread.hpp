@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Tells threads apart without a call.
+// The thread that calls: tells threads apart without a call.
 #pragma once
 
 #include <cstdint>
@@ -10,5 +10,8 @@ namespace perdure {
 inline std::uintptr_t this_thread() {
   return reinterpret_cast<std::uintptr_t>(__builtin_thread_pointer());
 }
+
+// For a thread of ours: the program's signals are its own threads'.
+void leave_signals_to_others();
 
 }  // namespace perdure

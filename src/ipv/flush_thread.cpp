@@ -1,25 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "ipv/flush_thread.hpp"
 
-#include <signal.h>
-
 #include <algorithm>
 #include <vector>
 
+#include "base/this_thread.hpp"
 #include "pmem/flush.hpp"
 
 namespace perdure {
-namespace {
-
-// The program's signals are its own threads'.
-void leave_signals_to_others() {
-  sigset_t set;
-  ::sigfillset(&set);
-  for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL}) ::sigdelset(&set, fault);
-  ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
-}
-
-}  // namespace
 
 FlushThread::FlushThread() : thread_([this] { run(); }) {}
 

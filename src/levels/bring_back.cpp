@@ -205,7 +205,7 @@ Result<LevelFile> BringBack::free_image(VersionId id) const {
   return LevelFile::open_or_make(directory, {LevelFileKind::image, group_.rank(), best}, trust_);
 }
 
-Status BringBack::move_image(const Census& census, std::uint32_t from, std::uint32_t rank,
+Status BringBack::move_image(const JobRecord& job, std::uint32_t from, std::uint32_t rank,
                              VersionId id) {
   if (group_.rank() == from) {
     const auto file = image_of(rank, id);
@@ -224,7 +224,7 @@ Status BringBack::move_image(const Census& census, std::uint32_t from, std::uint
   };
   PERDURE_TRY(receive_all(group_, from, file.status(), store));
   if (bytes == 0) return Status(Code::peer_failed, "rank ", from, " sent no image");
-  return file.value().complete({LevelFileKind::image, census.job, rank, id, bytes});
+  return file.value().complete({LevelFileKind::image, job, rank, id, bytes});
 }
 
 Result<BringBack::Prepared> BringBack::prepare(const Census& census, const GroupRebuild& rebuild,
@@ -258,7 +258,8 @@ Result<BringBack::Prepared> BringBack::prepare(const Census& census, const Group
 }
 
 // What can fail on one rank alone comes before the agreement: nobody waits for its messages then.
-Status BringBack::rebuild(const Census& census, const GroupRebuild& rebuild, VersionId id) {
+Status BringBack::rebuild(const Census& census, const GroupRebuild& rebuild, const JobRecord& job,
+                          VersionId id) {
   auto prepared = prepare(census, rebuild, id);
   PERDURE_TRY(agree(group_, prepared.status()));
   LevelFile* const image = prepared.value().image.get();
@@ -266,7 +267,7 @@ Status BringBack::rebuild(const Census& census, const GroupRebuild& rebuild, Ver
                              prepared.value().held, image));
   if (image == nullptr) return Status::success();
   return image->complete(
-      {LevelFileKind::image, census.job, group_.rank(), id, prepared.value().image_bytes});
+      {LevelFileKind::image, job, group_.rank(), id, prepared.value().image_bytes});
 }
 
 // B2: every rank's new file is there.
@@ -284,7 +285,8 @@ Status BringBack::use_own_images(const JobRecord& job, VersionId id, std::uint64
     PERDURE_TRY(image.verify());
     const std::string fresh = rank_file_name(group_.rank()) + fresh_suffix;
     PERDURE_TRY(directory.remove_file(fresh));
-    const RegionIdentity identity{job.job_id, job.job_name, group_.rank(), job.ranks, generation};
+    RegionIdentity identity{job.job_id, job.job_name, group_.rank(), job.ranks, generation};
+    identity.lineage = lineage_of(job) == job.job_id ? JobId{} : job.lineage;
     PERDURE_TRY(make_file_of_image(directory.path_of(fresh), identity, image.payload(), trust_));
     return directory.sync();
   };
@@ -310,6 +312,8 @@ Result<std::string> BringBack::use_images(const Census& census) {
   if (!plan) {
     return Status(Code::not_found, "no version can be brought back: ", describe_holdings(census));
   }
+  JobRecord job = census.job;
+  job.lineage = plan->lineage;
   std::set<std::uint32_t> moved;
   std::set<std::uint32_t> rebuilt;
   Status local;
@@ -317,7 +321,7 @@ Result<std::string> BringBack::use_images(const Census& census) {
     const std::uint32_t from = plan->image_at[rank];
     if (from == no_rank || census.near(from, rank)) continue;
     moved.insert(rank);
-    const Status step = move_image(census, from, rank, plan->id);
+    const Status step = move_image(job, from, rank, plan->id);
     if (local.ok()) local = step;
   }
   PERDURE_TRY(agree(group_, local));
@@ -325,12 +329,12 @@ Result<std::string> BringBack::use_images(const Census& census) {
     for (const std::uint32_t member : group.lost) {
       rebuilt.insert(group.files.contents.members[member]);
     }
-    const Status step = rebuild(census, group, plan->id);
+    const Status step = rebuild(census, group, job, plan->id);
     if (local.ok()) local = step;
   }
   PERDURE_TRY(agree(group_, local));
   PERDURE_TRY_ASSIGN(const auto generation, new_generation(census));
-  PERDURE_TRY(use_own_images(census.job, plan->id, generation));
+  PERDURE_TRY(use_own_images(job, plan->id, generation));
   std::string sentence =
       "version " + std::to_string(plan->id.version) + " was brought back from images";
   if (!moved.empty()) sentence += "; those of " + ranks_text(moved) + " came from other nodes";

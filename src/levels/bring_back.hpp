@@ -51,8 +51,8 @@ class BringBack {
   // computing it from guards. Says what was done. Code::not_found names what there is if no
   // version can be had.
   Result<std::string> use_images(const Census& census);
-  // Every rank gets its image of a version that was drained. `incarnation_max` is the highest that
-  // the place knows.
+  // Every rank gets its image of a version that was drained, in the lineage that the manifest's job
+  // says. `incarnation_max` is the highest that the place knows.
   Result<std::string> use_drained(const Manifest& manifest, std::uint64_t incarnation_max);
   // The same, where the images of `id` are on each rank's node already.
   Status use_own_images(const JobRecord& job, VersionId id, std::uint64_t generation);
@@ -72,7 +72,7 @@ class BringBack {
   Status receive_file(std::uint32_t from, std::uint64_t generation) const;
   Result<LevelFile> image_of(std::uint32_t rank, VersionId id) const;
   Status note_job_here(const JobRecord& job) const;
-  Status move_image(const Census& census, std::uint32_t from, std::uint32_t rank, VersionId id);
+  Status move_image(const JobRecord& job, std::uint32_t from, std::uint32_t rank, VersionId id);
   // This rank's part of a rebuild: what it reads, and what it makes.
   struct Prepared {
     std::vector<std::uint32_t> rebuilders;
@@ -82,7 +82,8 @@ class BringBack {
     std::uint64_t image_bytes = 0;
   };
   Result<Prepared> prepare(const Census& census, const GroupRebuild& rebuild, VersionId id) const;
-  Status rebuild(const Census& census, const GroupRebuild& rebuild, VersionId id);
+  Status rebuild(const Census& census, const GroupRebuild& rebuild, const JobRecord& job,
+                 VersionId id);
   Status take_places(const JobRecord& job) const;
 
   Group& group_;

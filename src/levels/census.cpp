@@ -30,8 +30,8 @@ struct NodeView {
 // on machines of one kind. Where a fact is, its reader knows.
 template <typename Pass>
 void pass_fields(Pass& pass, LevelFileFact& fact) {
-  pass(fact.name, fact.job, fact.id, fact.payload_bytes, fact.guard.members, fact.guard.losses,
-       fact.guard.image_bytes, fact.guard.image_checksums);
+  pass(fact.name, fact.job, fact.lineage, fact.id, fact.payload_bytes, fact.guard.members,
+       fact.guard.losses, fact.guard.image_bytes, fact.guard.image_checksums);
 }
 
 template <typename Pass>
@@ -133,7 +133,8 @@ void look_at_pool_file(const Directory& directory, const std::string& name, Trus
                         {head == nullptr ? 0 : head->incarnation, judged.head},
                         0,
                         identity.image_shares != 0 && identity.image_version == judged.head &&
-                            judged.next() == judged.head + 1});
+                            judged.next() == judged.head + 1,
+                        lineage_of(identity.job_id, identity.lineage)});
 }
 
 void look_at_level_file(const Directory& directory, const LevelFileName& name, Trust trust,
@@ -142,7 +143,8 @@ void look_at_level_file(const Directory& directory, const LevelFileName& name, T
   if (!file.ok() || !file.value().header()) return;
   const LevelFileHeader& header = *file.value().header();
   if (header.rank != name.rank || header.kind != name.kind) return;
-  LevelFileFact fact{name, header.job.job_id, header.id, header.payload_bytes, 0, {}};
+  LevelFileFact fact{name, header.job.job_id,     header.id, header.payload_bytes, 0,
+                     {},   lineage_of(header.job)};
   if (name.kind == LevelFileKind::guard) {
     auto contents = guard_contents(file.value());
     if (!contents.ok()) return;
@@ -191,6 +193,18 @@ const PoolFileFact* Census::file_of(std::uint32_t rank) const {
     if (better) best = &file;
   }
   return best;
+}
+
+JobId Census::lineage() const {
+  std::uint64_t youngest = 0;
+  JobId lineage = job.job_id;
+  const auto look = [&](std::uint64_t age, const JobId& its) {
+    if (age >= youngest) lineage = its;
+    youngest = std::max(youngest, age);
+  };
+  for (const LevelFileFact& file : levels) look(file.id.incarnation, file.lineage);
+  for (const PoolFileFact& file : files) look(file.age(), file.lineage);
+  return lineage;
 }
 
 // By way of rank 0, in one message to each rank.

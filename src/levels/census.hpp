@@ -31,6 +31,7 @@ struct PoolFileFact {
   VersionId head;         // that a restart would go on from, as this file says
   std::uint32_t at = 0;   // a rank of the node that has it
   bool of_image = false;  // files that are committed with the pool are in the rank's image
+  JobId lineage = {};
   // Of the start of the job that last made it, or committed to it: ms since 1970.
   std::uint64_t age() const { return std::max(generation, head.incarnation); }
 };
@@ -41,6 +42,7 @@ struct LevelFileFact {
   std::uint64_t payload_bytes = 0;
   std::uint32_t at = 0;
   GuardContents guard = {};  // of a guard
+  JobId lineage = {};
 };
 
 // Of a cached file that is committed with the pool.
@@ -62,6 +64,8 @@ struct Census {
   // The file of a rank that was in use last; null: it is on no node. Others of that rank are what
   // it left behind when it moved.
   const PoolFileFact* file_of(std::uint32_t rank) const;
+  // Of what was made last of all that is here.
+  JobId lineage() const;
   // Of the nodes for which `there` holds, as missing_parts() takes them.
   template <typename There>
   std::vector<PartFact> parts_where(const There& there) const {

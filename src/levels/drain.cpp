@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "levels/drain.hpp"
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <condition_variable>
-#include <csignal>
 #include <map>
 #include <mutex>
 #include <thread>
 #include <utility>
 
+#include "base/this_thread.hpp"
+#include "levels/lease.hpp"
 #include "levels/manifest.hpp"
 #include "levels/node_file.hpp"
 
@@ -34,14 +33,6 @@ Status ended(VersionId id, const std::string& place) {
       ": the drain was ended before it was done; `perdure pool drain` does it from the pool");
 }
 
-// The program's signals are its own threads'.
-void leave_signals_to_others() {
-  sigset_t set;
-  ::sigfillset(&set);
-  for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL}) ::sigdelset(&set, fault);
-  ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
-}
-
 // Image files that were opened for reading. They stay open and mapped for the next version: to map
 // one anew costs as much as to read half of it.
 class OpenImages {
@@ -54,7 +45,7 @@ class OpenImages {
       const auto parsed = parse_level_file_name(name);
       if (!parsed || parsed->kind != LevelFileKind::image || parsed->rank != rank) continue;
       const auto is_it = [&](const LevelFile& file) {
-        return file.header() && file.header()->job.job_id == request.job.job_id &&
+        return file.header() && same_lineage(file.header()->job, request.job) &&
                file.header()->id == id;
       };
       const auto known = files_.find(name);
@@ -87,6 +78,10 @@ struct NodeDrain::Shared {
   Status drain_version(VersionId id);
   void try_manifests();
   void note_failure(const Status& status);
+  // Whether this run may still write there.
+  Status check_fence() const {
+    return request.lease == 0 ? Status::success() : check_lease(request.place, request.lease);
+  }
   bool is_idle() const { return !due && !under_way && manifests.empty(); }
   // Whether the work must end, which is asked between two writes.
   bool must_end() const {
@@ -147,7 +142,9 @@ Status NodeDrain::Shared::drain_version(VersionId id) {
     images.push_back(std::move(image));
   }
   const TokenScope scope(request.token.get(), IoKind::write);
-  PERDURE_TRY_ASSIGN(const auto directory, make_version(request.place, request.job.job_id, id));
+  PERDURE_TRY(check_fence());
+  PERDURE_TRY_ASSIGN(const auto directory,
+                     make_version(request.place, lineage_of(request.job), id));
   return write_node_file(directory, request.job, id, images, [&](std::uint64_t bytes) {
     const std::lock_guard<std::mutex> lock(mutex);
     state.bytes += bytes;
@@ -167,7 +164,8 @@ void NodeDrain::Shared::try_manifests() {
   std::optional<VersionId> newest;
   std::vector<WaitingManifest> waiting;
   for (WaitingManifest& each : manifests) {
-    const auto written = each.writer.try_write();
+    const Status mine = check_fence();
+    const auto written = mine.ok() ? each.writer.try_write() : Result<bool>(mine);
     if (written.ok() && written.value()) {
       newest = std::max(newest.value_or(each.writer.id()), each.writer.id());
     } else if (written.ok() && Clock::now() < each.until) {
@@ -180,8 +178,9 @@ void NodeDrain::Shared::try_manifests() {
                        : written.status());
     }
   }
-  if (newest) {
-    const Status removed = remove_old_versions(request.place, request.job.job_id, request.keep);
+  if (newest && check_fence().ok()) {
+    const Status removed =
+        remove_old_versions(request.place, lineage_of(request.job), request.keep);
     if (!removed.ok()) note_failure(removed);
   }
   const std::lock_guard<std::mutex> lock(mutex);
@@ -273,19 +272,20 @@ Status NodeDrain::late(std::chrono::milliseconds patience, const std::string& an
                 shared_->request.place, waited, and_so);
 }
 
-Status NodeDrain::wait(std::chrono::milliseconds patience) {
+Status NodeDrain::wait(std::chrono::milliseconds patience, std::chrono::milliseconds waited) {
   std::unique_lock<std::mutex> lock(shared_->mutex);
   const bool done = shared_->changed.wait_for(lock, patience, [&] { return shared_->is_idle(); });
-  return done ? Status::success() : late(patience, "");
+  return done ? Status::success() : late(waited + patience, "");
 }
 
-Status NodeDrain::stop(std::chrono::milliseconds patience) {
+Status NodeDrain::stop(std::chrono::milliseconds patience, std::chrono::milliseconds waited) {
+  const auto in_all = waited + patience;
   Shared& shared = *shared_;
   std::unique_lock<std::mutex> lock(shared.mutex);
   if (!shared.thread.joinable()) return Status::success();
   const bool done = shared.changed.wait_for(lock, patience, [&] { return shared.is_idle(); });
-  const Status unfinished = late(patience, "; `perdure pool drain` does it from the pool");
-  const Status stuck = late(patience,
+  const Status unfinished = late(in_all, "; `perdure pool drain` does it from the pool");
+  const Status stuck = late(in_all,
                             ", and its writer is stuck there: it is left alone; `perdure pool "
                             "drain` does it from the pool");
   shared.ending = true;

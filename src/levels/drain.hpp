@@ -46,6 +46,7 @@ struct DrainRequest {
   JobRecord job;
   std::vector<std::uint32_t> ranks;  // of this node
   bool writes_manifests = false;     // in one process of the job
+  std::uint64_t lease = 0;           // its number (lease.hpp, 4); 0: none is needed
   std::uint32_t keep = 2;            // versions on the level; used by the writer of manifests
   Trust trust = Trust::own;          // of the pool's directory
   std::shared_ptr<IoToken> token;    // held while a node file is written; null: none is needed
@@ -76,10 +77,13 @@ class NodeDrain {
   bool start(VersionId id);
   DrainState state() const;
   // Waits until all that was started is done, manifests included, at most for `patience`.
-  // Code::busy names the versions that are not on this level.
-  Status wait(std::chrono::milliseconds patience);
-  // As wait(); then ends what is not done.
-  Status stop(std::chrono::milliseconds patience);
+  // Code::busy names the versions that are not on this level. `waited`: for it before, for the
+  // sentence.
+  Status wait(std::chrono::milliseconds patience,
+              std::chrono::milliseconds waited = std::chrono::milliseconds(0));
+  // As wait(); then ends what is not done. `waited`: for it before, for the sentence.
+  Status stop(std::chrono::milliseconds patience,
+              std::chrono::milliseconds waited = std::chrono::milliseconds(0));
 
  private:
   struct Shared;

@@ -56,14 +56,21 @@ VersionId id_of(const Format& format) {
   return {format.incarnation, format.version};
 }
 
-// What the headers of level_file_format.hpp and node_file_format.hpp have of the job and version.
+// What the headers of level_file_format.hpp, node_file_format.hpp and lease_format.hpp have of the
+// job.
 template <typename Format>
-void put_origin(Format& format, const JobRecord& job, VersionId id) {
+void put_job(Format& format, const JobRecord& job) {
   std::copy_n(job.job_id.words, 2, format.job_id);
+  std::copy_n(job.lineage.words, 2, format.lineage);
   PERDURE_ASSERT(job.job_name.size() < job_name_bytes);
   std::memcpy(format.job_name, job.job_name.data(), job.job_name.size());
   format.job_created_ns = job.created_ns;
   format.ranks = job.ranks;
+}
+// The same, and the version.
+template <typename Format>
+void put_origin(Format& format, const JobRecord& job, VersionId id) {
+  put_job(format, job);
   format.version = id.version;
   format.incarnation = id.incarnation;
 }
@@ -75,7 +82,8 @@ bool has_origin(const Format& format) {
 template <typename Format>
 JobRecord job_of(const Format& format) {
   const JobId id{{format.job_id[0], format.job_id[1]}};
-  return {id, format.job_name, format.ranks, format.job_created_ns, {}};
+  const JobId lineage{{format.lineage[0], format.lineage[1]}};
+  return {id, format.job_name, format.ranks, format.job_created_ns, {}, lineage};
 }
 // Whether `id` is newer contents than `held`. A version that is given to other nodes again after a
 // restart is the same in a higher incarnation. Another version of the same number cannot be meant:

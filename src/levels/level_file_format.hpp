@@ -39,7 +39,8 @@ struct LevelFileHeaderFormat {
   std::uint64_t version;
   std::uint64_t incarnation;  // of the version: counts restarts of the job
   std::uint64_t payload_bytes;
-  std::uint64_t reserved[8];  // zero
+  std::uint64_t lineage[2];   // as in RegionHeaderFormat
+  std::uint64_t reserved[6];  // zero
   std::uint64_t checksum;     // CRC-64 of all bytes before it, and of the table of CRCs; never 0
 };
 static_assert(sizeof(LevelFileHeaderFormat) == 208);

@@ -96,7 +96,10 @@ Result<std::unique_ptr<Pool>> Levels::open(const OpenOptions& given) {
   options.pool.incarnations_of_taker = protections_max;
   std::vector<DrainTarget> targets;
   for (const Drain& drain : drains_) targets.push_back(drain.target);
-  Restart restart(group_, directory_, trust_, targets);
+  leased_.emplace(group_, directory_, std::move(targets),
+                  std::chrono::milliseconds(settings_.lease_ns / 1'000'000));
+  PERDURE_TRY(leased_->look(options.job_name));
+  Restart restart(group_, directory_, trust_, *leased_, settings_.take);
   auto pool = restart.open(options);
   for (const std::string& sentence : restart.sentences()) say(sentence);
   PERDURE_TRY(pool.status());
@@ -109,6 +112,7 @@ Result<std::unique_ptr<Pool>> Levels::open(const OpenOptions& given) {
 Status Levels::open_files() {
   PERDURE_TRY_ASSIGN(const auto directory, Directory::open(directory_, trust_));
   PERDURE_TRY_ASSIGN(job_, read_job_record(directory));
+  job_.lineage = pool_->lineage();
   for (std::uint32_t i = 0; i < level_files_max; ++i) {
     PERDURE_TRY_ASSIGN(
         auto image,
@@ -127,10 +131,11 @@ Status Levels::open_files() {
 std::vector<VersionId> Levels::whole_here() const {
   std::vector<VersionId> ids;
   for (const LevelFile& image : images_) {
-    if (!image.header() || image.header()->job.job_id != job_.job_id) continue;
+    if (!image.header() || !same_lineage(image.header()->job, job_)) continue;
     const VersionId id = image.header()->id;
     const bool guarded = members_.empty() || std::ranges::any_of(guards_, [&](const auto& guard) {
                            if (!guard.header() || guard.header()->id != id) return false;
+                           if (!same_lineage(guard.header()->job, job_)) return false;
                            const auto contents = guard_contents(guard);
                            return contents.ok() && contents.value().members == members_;
                          });
@@ -170,8 +175,8 @@ Status Levels::give_up_newer(VersionId held, std::uint64_t incarnation_max) {
   if (whole_ && is_newer(*whole_, held)) whole_.reset();
   for (const Drain& drain : drains_) {
     if (group_.rank() != 0) continue;
-    PERDURE_TRY(abandon_versions(place_of_pool(drain.target.directory, directory_), job_.job_id,
-                                 held, incarnation_max));
+    PERDURE_TRY(abandon_versions(place_of_pool(drain.target.directory, directory_),
+                                 lineage_of(job_), held, incarnation_max));
   }
   return Status::success();
 }
@@ -180,7 +185,8 @@ Status Levels::start(Pool& pool) {
   pool_ = &pool;
   if (members_.empty() && drains_.empty()) return Status::success();
   PERDURE_TRY(agree(group_, open_files()));
-  PERDURE_TRY(agree(group_, start_drains()));
+  PERDURE_TRY(take_leases());
+  start_drains();
   if (pool.went_back()) {
     PERDURE_TRY(agree(group_, give_up_newer(id_of(pool.chosen()), pool.incarnation() - 1)));
   }
@@ -262,20 +268,33 @@ Status Levels::protect(const Catalogue& catalogue, std::uint64_t incarnation) {
 
 // Draining.
 
+// [collective] Of this pool, whose files are locked. A drain that can't be used is not one.
+Status Levels::take_leases() {
+  PERDURE_TRY(leased_->clear(&job_));
+  PERDURE_TRY(leased_->take(job_));
+  for (const std::string& sentence : leased_->take_sentences()) say(sentence);
+  std::erase_if(drains_, [this](const Drain& drain) { return !lease_of(drain).usable; });
+  return Status::success();
+}
+
+const LeasedDrain& Levels::lease_of(const Drain& drain) const {
+  return *std::ranges::find(leased_->drains(), place_of_pool(drain.target.directory, directory_),
+                            &LeasedDrain::place);
+}
+
 // The lowest rank of a node drains for all of it.
-Status Levels::start_drains() {
+void Levels::start_drains() {
   std::vector<std::uint32_t> ranks;
   for (std::uint32_t rank = 0; rank < group_.ranks(); ++rank) {
     if (nodes_[rank] == nodes_[group_.rank()]) ranks.push_back(rank);
   }
   for (Drain& drain : drains_) {
-    if (group_.rank() == 0)
-      PERDURE_TRY(note_job(place_of_pool(drain.target.directory, directory_), job_));
     if (ranks.front() != group_.rank()) continue;
     DrainRequest request;
     request.pool = directory_;
     request.place = place_of_pool(drain.target.directory, directory_);
     request.job = job_;
+    request.lease = lease_of(drain).number;
     request.ranks = ranks;
     request.writes_manifests = group_.rank() == 0;
     request.keep = drain.target.keep;
@@ -283,7 +302,6 @@ Status Levels::start_drains() {
     request.token = drain.target.token;
     drain.node = std::make_unique<NodeDrain>(std::move(request));
   }
-  return Status::success();
 }
 
 // Of this node: the images of the version are no longer needed.
@@ -305,13 +323,13 @@ void Levels::drain_next() {
   }
 }
 
-void Levels::stop_drains(std::uint64_t patience_ns) {
-  const auto start_ns = monotonic_ns();
+// All of them within the patience, of which some is used up.
+void Levels::stop_drains(std::uint64_t start_ns) {
+  const auto ms = [](std::uint64_t ns) { return std::chrono::milliseconds(ns / 1'000'000); };
   for (Drain& drain : drains_) {
     if (!drain.node) continue;
-    const std::uint64_t waited_ns = monotonic_ns() - start_ns;
-    const std::uint64_t left_ns = patience_ns - std::min(patience_ns, waited_ns);
-    const Status stopped = drain.node->stop(std::chrono::milliseconds(left_ns / 1'000'000));
+    const std::uint64_t waited_ns = std::min(settings_.patience_ns, monotonic_ns() - start_ns);
+    const Status stopped = drain.node->stop(ms(settings_.patience_ns - waited_ns), ms(waited_ns));
     const Status failure = stopped.ok() ? drain.node->state().failure : stopped;
     if (failure.ok()) continue;
     std::fprintf(stderr, "perdure: %s: %s: %s\n", directory_.c_str(),
@@ -336,7 +354,9 @@ Status Levels::wait_for_drains(std::uint64_t start_ns) {
     const std::uint64_t waited_ns = monotonic_ns() - start_ns;
     const std::uint64_t left_ns =
         settings_.patience_ns - std::min(settings_.patience_ns, waited_ns);
-    const Status waited = drain.node->wait(std::chrono::milliseconds(left_ns / 1'000'000));
+    const auto left = std::chrono::milliseconds(left_ns / 1'000'000);
+    const auto before = std::chrono::milliseconds((settings_.patience_ns - left_ns) / 1'000'000);
+    const Status waited = drain.node->wait(left, before);
     if (!waited.ok()) late = waited;
   }
   return late;
@@ -705,6 +725,7 @@ Result<std::optional<HeldShare>> Levels::held(const std::string& name, std::uint
 }
 
 Status Levels::restoring(const Catalogue& target, std::uint64_t incarnation) {
+  PERDURE_TRY(agree(group_, leased_->problem()));  // what it has could not be given up
   finish_under_way();
   end_taking(false);
   return give_up_newer(id_of(target), incarnation);
@@ -749,8 +770,8 @@ void Levels::close(bool together) {
     }
   }
   drain_last(start_ns);
-  const std::uint64_t waited_ns = monotonic_ns() - start_ns;
-  stop_drains(settings_.patience_ns - std::min(settings_.patience_ns, waited_ns));
+  stop_drains(start_ns);
+  leased_->give_back(std::chrono::milliseconds(settings_.patience_ns / 1'000'000));
   counters_.waited_ns += monotonic_ns() - start_ns;
   if (!abandoned_.empty()) return;  // K4
   images_.clear();

@@ -59,6 +59,7 @@
 #include "base/status.hpp"
 #include "levels/census.hpp"
 #include "levels/drain.hpp"
+#include "levels/leased_drains.hpp"
 #include "levels/level_file.hpp"
 #include "levels/redundancy.hpp"
 #include "levels/settings.hpp"
@@ -143,10 +144,12 @@ class Levels final : public VersionTaker {
   };
 
   Levels(Group& group, std::string directory, const LevelSettings& settings, Trust trust);
-  Status start_drains();
+  Status take_leases();
+  const LeasedDrain& lease_of(const Drain& drain) const;
+  void start_drains();
   bool drains_ended() const;
   void drain_next();
-  void stop_drains(std::uint64_t patience_ns);
+  void stop_drains(std::uint64_t start_ns);
   Status wait_for_drains(std::uint64_t start_ns);
   Status new_failure();
   std::uint64_t drained() const;
@@ -204,6 +207,7 @@ class Levels final : public VersionTaker {
   std::optional<VersionId> taken_last_;
   std::uint64_t protected_as_ = 0;  // incarnation of the image that protected a version last
   std::vector<Drain> drains_;
+  std::optional<LeasedDrains> leased_;
   std::optional<VersionId> draining_;  // of all ranks
   bool take_next_ = false;
   bool take_last_ = false;               // the version under way is due for every level

@@ -28,11 +28,12 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstring>
 #include <filesystem>
 #include <set>
 
 #include "base/checksum.hpp"
+#include "levels/format_bytes.hpp"
+#include "levels/lease.hpp"
 #include "levels/level_file_format.hpp"
 #include "levels/node_file_format.hpp"
 
@@ -91,11 +92,6 @@ std::uint64_t checksum_of(const ManifestFormat& format, std::string_view rest) {
   return crc64(rest.data(), rest.size(), crc64(&format, offsetof(ManifestFormat, checksum)));
 }
 
-template <typename T>
-void append(std::string& bytes, const T& value) {
-  bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
-}
-
 std::string bytes_of(const Manifest& manifest) {
   ManifestFormat format{};
   format.magic = manifest_magic;
@@ -112,15 +108,6 @@ std::string bytes_of(const Manifest& manifest) {
   std::string bytes;
   append(bytes, format);
   return bytes + rest;
-}
-
-// Takes from the beginning of `rest`; false if it is too short.
-template <typename T>
-bool take(std::string_view& rest, T& value) {
-  if (rest.size() < sizeof value) return false;
-  std::memcpy(&value, rest.data(), sizeof value);
-  rest.remove_prefix(sizeof value);
-  return true;
 }
 
 // M3: the files with their ranks, each rank of the job once; absent: that is not so.
@@ -164,12 +151,12 @@ constexpr std::uint64_t manifest_bytes_max =
     sizeof(ManifestFormat) + ranks_max * (sizeof(ManifestFileFormat) + sizeof(std::uint32_t));
 
 // Code::not_found if the version has none.
-Result<Manifest> read_manifest(const Directory& version, const JobId& job, VersionId id) {
+Result<Manifest> read_manifest(const Directory& version, const JobId& lineage, VersionId id) {
   const std::string path = version.path_of(manifest_name);
   PERDURE_TRY_ASSIGN(const auto file, version.open_file(manifest_name, FileAccess::read));
   PERDURE_TRY_ASSIGN(const auto bytes, read_rest(file, path, manifest_bytes_max));
   PERDURE_TRY_ASSIGN(auto manifest, parse_manifest(path, bytes));
-  if (manifest.job.job_id == job && manifest.id == id) return manifest;
+  if (lineage_of(manifest.job) == lineage && manifest.id == id) return manifest;
   return Status(Code::foreign, path, " is that of version ", manifest.id.version, " of job ",
                 job_id_text(manifest.job.job_id),
                 ", copied to another one's place; have it removed");
@@ -206,8 +193,8 @@ Status remove_version(const Directory& job, const std::string& name) {
   return Status::success();
 }
 
-// What a job's directory holds.
-struct JobDirectory {
+// What a lineage's directory holds.
+struct LineageDirectory {
   Directory directory;
   std::vector<std::pair<VersionId, std::string>> versions;  // newest first, with manifests or not
   std::vector<Abandoned> abandoned;
@@ -218,9 +205,9 @@ struct JobDirectory {
 };
 
 // Code::not_found if there is none.
-Result<JobDirectory> open_job(const std::string& place, const JobId& job) {
-  PERDURE_TRY_ASSIGN(auto opened, open_level_directory(place + "/" + job_id_text(job)));
-  JobDirectory found{std::move(opened), {}, {}};
+Result<LineageDirectory> open_lineage(const std::string& place, const JobId& lineage) {
+  PERDURE_TRY_ASSIGN(auto opened, open_level_directory(lineage_path(place, lineage)));
+  LineageDirectory found{std::move(opened), {}, {}};
   PERDURE_TRY_ASSIGN(const auto names, found.directory.names());
   for (const std::string& name : names) {
     if (const auto id = version_of_name(name)) found.versions.emplace_back(*id, name);
@@ -233,25 +220,57 @@ Result<JobDirectory> open_job(const std::string& place, const JobId& job) {
   return found;
 }
 
-Result<FoundVersions> versions_of(const JobDirectory& found, const JobId& job) {
-  FoundVersions versions;
+constexpr VersionId no_limit{UINT64_MAX, UINT64_MAX};
+
+// Adds those up to `until`.
+Status add_versions(const std::string& place, const JobId& lineage, VersionId until,
+                    FoundVersions& versions) {
+  const auto opened = open_lineage(place, lineage);
+  if (opened.status().code() == Code::not_found) return Status::success();
+  if (!opened.ok()) return opened.status();
+  const LineageDirectory& found = opened.value();
   std::uint64_t& incarnation_max = versions.incarnation_max;
   for (const Abandoned& mark : found.abandoned) {
     incarnation_max = std::max(incarnation_max, mark.incarnation_max);
   }
   for (const auto& [id, name] : found.versions) {
     incarnation_max = std::max(incarnation_max, id.incarnation);
-    if (found.is_abandoned(id)) continue;
+    if (found.is_abandoned(id) || until < id) continue;
     const auto version = open_level_directory(found.directory.path_of(name));
-    auto manifest =
-        version.ok() ? read_manifest(version.value(), job, id) : Result<Manifest>(version.status());
+    auto manifest = version.ok() ? read_manifest(version.value(), lineage, id)
+                                 : Result<Manifest>(version.status());
     if (manifest.ok()) {
       versions.manifests.push_back(manifest.take());
     } else if (manifest.status().code() != Code::not_found) {
       versions.problems.push_back(manifest.status().message());
     }
   }
-  return versions;
+  return Status::success();
+}
+
+// What is older than `oldest`, and of an ancestor no later than `until`. An ancestor's directory
+// goes with the last of its versions.
+Status remove_older(const std::string& place, const JobId& lineage, VersionId until,
+                    VersionId oldest) {
+  const auto opened = open_lineage(place, lineage);
+  if (opened.status().code() == Code::not_found) return Status::success();
+  if (!opened.ok()) return opened.status();
+  const LineageDirectory& found = opened.value();
+  std::size_t left = found.versions.size();
+  for (const auto& [id, name] : found.versions) {
+    if (oldest <= id || until < id) continue;
+    PERDURE_TRY(remove_version(found.directory, name));
+    --left;
+  }
+  const bool over = left == 0 && until != no_limit;
+  for (const Abandoned& mark : found.abandoned) {  // all that it concerns is older
+    if (!over && mark.incarnation_max >= oldest.incarnation) continue;
+    PERDURE_TRY(found.directory.remove_file(mark.name()));
+  }
+  if (!over) return found.directory.sync();
+  PERDURE_TRY(found.directory.remove_file(origin_name));
+  (void)remove_directory(found.directory.path());  // stays if the user keeps other files in it
+  return Status::success();
 }
 
 }  // namespace
@@ -272,58 +291,24 @@ std::optional<VersionId> version_of_name(const std::string& name) {
   return VersionId{(*numbers)[1], (*numbers)[0]};
 }
 
-namespace {
-
-// The level's directory is made, and not what is above it.
-Result<Directory> make_in_place(const std::string& place, const std::string& below) {
-  const PathParts parts = split_path(place);
-  return Directory::make_below(parts.directory, parts.name + "/" + below, trust_unless(false));
-}
-
-}  // namespace
-
-Status note_job(const std::string& place, const JobRecord& job) {
-  PERDURE_TRY_ASSIGN(const auto directory, make_in_place(place, ""));
-  const auto there = noted_job(place, job.job_name);
-  if (there.ok() &&
-      (there.value().job_id == job.job_id || there.value().created_ns > job.created_ns)) {
-    return Status::success();
-  }
-  const Code code = there.status().code();
-  if (!there.ok() && code != Code::not_found && code != Code::damaged) return there.status();
-  PERDURE_TRY_ASSIGN(const std::string writer, writer_text());
-  return directory.replace_file(job_record_name, job_record_bytes(job, {}), writer);
-}
-
-Result<JobRecord> noted_job(const std::string& place, const std::string& job_name) {
-  const auto directory = open_level_directory(place);
-  const bool holds = directory.ok() && directory.value().holds(job_record_name);
-  if (directory.status().code() == Code::not_found || (directory.ok() && !holds)) {
-    return Status(Code::not_found, place, " holds no job");
-  }
-  if (!directory.ok()) return directory.status();
-  PERDURE_TRY_ASSIGN(auto job, read_job_record(directory.value()));
-  if (job.job_name == job_name) return job;
-  return Status(Code::foreign, place, " belongs to job ", perdure::quoted(job.job_name),
-                ", this is ", quoted(job_name), "; choose another directory for the level");
-}
-
-Result<FoundVersions> find_versions(const std::string& place, const std::optional<JobId>& job) {
+Result<FoundVersions> find_versions(const std::string& place, const std::optional<JobId>& lineage) {
+  FoundVersions versions;
   JobId wanted;
-  if (job) {
-    wanted = *job;
+  if (lineage) {
+    wanted = *lineage;
   } else {
-    const auto directory = open_level_directory(place);
-    if (directory.status().code() == Code::not_found) return FoundVersions{};
-    if (!directory.ok()) return directory.status();
-    if (!directory.value().holds(job_record_name)) return FoundVersions{};
-    PERDURE_TRY_ASSIGN(const auto record, read_job_record(directory.value()));
-    wanted = record.job_id;
+    PERDURE_TRY_ASSIGN(const auto newest, newest_lease(place));
+    if (!newest) return versions;
+    wanted = lineage_of(newest->job);
   }
-  const auto found = open_job(place, wanted);
-  if (found.status().code() == Code::not_found) return FoundVersions{};
-  if (!found.ok()) return found.status();
-  return versions_of(found.value(), wanted);
+  PERDURE_TRY_ASSIGN(versions.ancestors, read_ancestors(place, wanted));
+  PERDURE_TRY(add_versions(place, wanted, no_limit, versions));
+  for (const Ancestor& each : versions.ancestors) {
+    PERDURE_TRY(add_versions(place, each.lineage, each.until, versions));
+  }
+  std::ranges::sort(versions.manifests,
+                    [](const Manifest& one, const Manifest& other) { return other.id < one.id; });
+  return versions;
 }
 
 Status read_image(const Manifest& manifest, std::uint32_t rank, LevelFile& to) {
@@ -349,33 +334,25 @@ Status read_image(const Manifest& manifest, std::uint32_t rank, LevelFile& to) {
                 ", not ", rank);
 }
 
-Status abandon_versions(const std::string& place, const JobId& job, VersionId held,
+Status abandon_versions(const std::string& place, const JobId& lineage, VersionId held,
                         std::uint64_t incarnation_max) {
-  PERDURE_TRY_ASSIGN(const auto directory, make_in_place(place, job_id_text(job)));
+  PERDURE_TRY_ASSIGN(const auto directory, make_in_place(place, job_id_text(lineage)));
   PERDURE_TRY_ASSIGN(const std::string writer, writer_text());
   return directory.replace_file(Abandoned{held, incarnation_max}.name(), "", writer);
 }
 
-Status remove_old_versions(const std::string& place, const JobId& job, std::uint32_t keep) {
-  const auto opened = open_job(place, job);
-  if (opened.status().code() == Code::not_found) return Status::success();
-  if (!opened.ok()) return opened.status();
-  const JobDirectory& found = opened.value();
-  PERDURE_TRY_ASSIGN(const auto versions, versions_of(found, job));
+Status remove_old_versions(const std::string& place, const JobId& lineage, std::uint32_t keep) {
+  PERDURE_TRY_ASSIGN(const auto versions, find_versions(place, lineage));
   if (keep == 0 || versions.manifests.size() < keep) return Status::success();
   const VersionId oldest = versions.manifests[keep - 1].id;
-  for (const auto& [id, name] : found.versions) {
-    if (id < oldest) PERDURE_TRY(remove_version(found.directory, name));
+  for (const Ancestor& each : versions.ancestors) {
+    PERDURE_TRY(remove_older(place, each.lineage, each.until, oldest));
   }
-  for (const Abandoned& mark : found.abandoned) {  // all that it concerns is older
-    if (mark.incarnation_max >= oldest.incarnation) continue;
-    PERDURE_TRY(found.directory.remove_file(mark.name()));
-  }
-  return found.directory.sync();
+  return remove_older(place, lineage, no_limit, oldest);
 }
 
-Result<Directory> make_version(const std::string& place, const JobId& job, VersionId id) {
-  return make_in_place(place, job_id_text(job) + "/" + version_name(id));
+Result<Directory> make_version(const std::string& place, const JobId& lineage, VersionId id) {
+  return make_in_place(place, job_id_text(lineage) + "/" + version_name(id));
 }
 
 Status ManifestWriter::read_new_files(const Directory& directory) {
@@ -387,7 +364,7 @@ Status ManifestWriter::read_new_files(const Directory& directory) {
     auto file = read_node_file(directory, *node);
     if (file.status().code() == Code::not_found) continue;
     Status status = file.status();
-    if (file.ok() && (!(file.value().job.job_id == job_.job_id) || file.value().id != id_ ||
+    if (file.ok() && (!same_lineage(file.value().job, job_) || file.value().id != id_ ||
                       file.value().job.ranks != job_.ranks)) {
       status = Status(Code::damaged, directory.path_of(name), " is of another version or job");
     }
@@ -429,8 +406,8 @@ std::uint32_t ManifestWriter::missing() const {
 Result<bool> ManifestWriter::try_write() {
   PERDURE_TRY_ASSIGN(
       const auto directory,
-      open_level_directory(place_ + "/" + job_id_text(job_.job_id) + "/" + version_name(id_)));
-  const auto there = read_manifest(directory, job_.job_id, id_);
+      open_level_directory(lineage_path(place_, lineage_of(job_)) + "/" + version_name(id_)));
+  const auto there = read_manifest(directory, lineage_of(job_), id_);
   if (there.ok()) return true;
   if (there.status().code() != Code::not_found && there.status().code() != Code::damaged) {
     return there.status();

@@ -2,21 +2,24 @@
 //
 // Manifest: which versions of a job a directory of a parallel file system holds, whole.
 //
-//   LEVEL/POOL/job                          job record of the newest job whose pool had this name
-//   LEVEL/POOL/JOB/version-V.I/node-NNNNN   version V of incarnation I, of the ranks of one node
-//   LEVEL/POOL/JOB/version-V.I/manifest     which node file has which rank
-//   LEVEL/POOL/JOB/abandoned-V.I.J          versions newer than V of incarnation I don't count,
-//                                           up to incarnation J
+//   LEVEL/POOL/lease-N                       who uses it (lease.hpp)
+//   LEVEL/POOL/LINE/origin                   what the lineage was made from (lineage.hpp)
+//   LEVEL/POOL/LINE/version-V.I/node-NNNNN   version V of incarnation I, of the ranks of one node
+//   LEVEL/POOL/LINE/version-V.I/manifest     which node file has which rank
+//   LEVEL/POOL/LINE/abandoned-V.I.J          versions newer than V of incarnation I don't count,
+//                                            up to incarnation J
 //
-// POOL is the name of the pool's directory, JOB the job's id in 32 hexadecimal digits.
+// POOL is the name of the pool's directory, LINE the lineage's id in 32 hexadecimal digits: that of
+// the job, if it is the first.
 //
 // Invariants
 //   M1  A manifest is written, under another name, and renamed only when node files of all ranks
 //       are there, whole and durable, under names that are durable. So a version with a manifest
 //       can be restored, whatever is cut short in the making of another one.
-//   M2  Versions are removed only when `keep` newer ones have manifests that are durable; of this
-//       job alone, and nothing whose name is not one of those above. A version's manifest goes
-//       first, durably, so that a removal that is cut short leaves no manifest without files.
+//   M2  Versions are removed only when `keep` newer ones have manifests that are durable; of the
+//       lineage's own history alone (lineage.hpp, Y2), and nothing whose name is not one of those
+//       above. A version's manifest goes first, durably, so that a removal that is cut short leaves
+//       no manifest without files.
 //   M3  What is read is not trusted. A manifest must name each rank once, and node files of the
 //       length and with the checksum that it says.
 //
@@ -35,6 +38,7 @@
 
 #include "base/status.hpp"
 #include "levels/level_file.hpp"
+#include "levels/lineage.hpp"
 #include "levels/node_file.hpp"
 
 namespace perdure {
@@ -59,14 +63,10 @@ std::string place_of_pool(const std::string& level, const std::string& pool_dire
 std::string version_name(VersionId id);
 std::optional<VersionId> version_of_name(const std::string& name);
 
-// Notes the job as the newest of `place`, and makes what is missing. A record of a job that was
-// made later stays; Code::foreign if there is one of another name.
-Status note_job(const std::string& place, const JobRecord& job);
-// The newest job of `place`. Code::not_found; Code::foreign if it has another name.
-Result<JobRecord> noted_job(const std::string& place, const std::string& job_name);
-
-// The versions of a job, newest first by incarnation and number, without abandoned ones.
+// The versions of a lineage's history, newest first by incarnation and number, without abandoned
+// ones.
 struct FoundVersions {
+  Ancestors ancestors;
   std::vector<Manifest> manifests;
   std::vector<std::string> problems;  // of manifests that can't be used
   // The highest of any version that is here, whole or not, or abandoned. A job that goes on from
@@ -74,23 +74,23 @@ struct FoundVersions {
   // meet node files of the version that had it (node_file.hpp, W2).
   std::uint64_t incarnation_max = 0;
 };
-// Of the job whose record is in `place` if `job` is empty. An empty place has no versions.
-Result<FoundVersions> find_versions(const std::string& place, const std::optional<JobId>& job);
+// Of the lineage that the newest lease names if none is given. An empty place has no versions.
+Result<FoundVersions> find_versions(const std::string& place, const std::optional<JobId>& lineage);
 
 // Reads the image of a rank into `to`, which has no contents unless it returns success.
 Status read_image(const Manifest& manifest, std::uint32_t rank, LevelFile& to);
 
 // Durably: versions newer than `held` of incarnations up to `incarnation_max` are no longer found.
 // To be called before a restore of that version returns.
-Status abandon_versions(const std::string& place, const JobId& job, VersionId held,
+Status abandon_versions(const std::string& place, const JobId& lineage, VersionId held,
                         std::uint64_t incarnation_max);
 
 // Removes what is older than the `keep` newest versions that are found (M2). What can't be removed
 // stays for the next time.
-Status remove_old_versions(const std::string& place, const JobId& job, std::uint32_t keep);
+Status remove_old_versions(const std::string& place, const JobId& lineage, std::uint32_t keep);
 
 // Makes the directory of a version.
-Result<Directory> make_version(const std::string& place, const JobId& job, VersionId id);
+Result<Directory> make_version(const std::string& place, const JobId& lineage, VersionId id);
 
 // Writes the manifest of one version as soon as all node files are there. Each node file is read
 // once, however often it is asked.

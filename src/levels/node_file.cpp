@@ -197,7 +197,7 @@ Status fill_file(const FileHandle& file, const std::string& path, NodeFileFormat
 // Whether the file that is there will do (W2).
 Status check_there(const NodeFile& there, const std::string& path, const JobRecord& job,
                    VersionId id, std::span<const DrainedImage> images) {
-  const bool same = there.job.job_id == job.job_id && there.id == id;
+  const bool same = same_lineage(there.job, job) && there.id == id;
   bool all = same;
   for (const DrainedImage& image : images) {
     all =

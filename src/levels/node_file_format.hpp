@@ -30,7 +30,7 @@ constexpr std::uint32_t node_file_version = 1;
 constexpr std::uint64_t node_align_bytes = std::uint64_t{1} << 20;
 constexpr std::uint64_t node_index_bytes_max = std::uint64_t{1} << 30;
 constexpr std::uint64_t manifest_magic = 0x314e414d44524550U;  // "PERDMAN1"
-constexpr std::uint32_t manifest_version = 1;
+constexpr std::uint32_t manifest_version = 2;
 
 struct NodeFileFormat {
   std::uint64_t magic;           // node_file_magic
@@ -46,7 +46,8 @@ struct NodeFileFormat {
   std::uint64_t index_offset;
   std::uint64_t index_bytes;
   std::uint64_t index_checksum;
-  std::uint64_t reserved[4];  // zero
+  std::uint64_t lineage[2];   // as in RegionHeaderFormat
+  std::uint64_t reserved[2];  // zero
   std::uint64_t checksum;     // CRC-64 of all bytes before it
 };
 static_assert(sizeof(NodeFileFormat) == 192);
@@ -94,10 +95,11 @@ struct ManifestFormat {
   std::uint64_t version;
   std::uint64_t incarnation;
   std::uint32_t files;
-  std::uint32_t reserved;  // zero
-  std::uint64_t checksum;  // CRC-64 of all bytes before it, and of all after it
+  std::uint32_t reserved;    // zero
+  std::uint64_t lineage[2];  // as in RegionHeaderFormat
+  std::uint64_t checksum;    // CRC-64 of all bytes before it, and of all after it
 };
-static_assert(sizeof(ManifestFormat) == 136);
+static_assert(sizeof(ManifestFormat) == 152);
 
 struct ManifestFileFormat {
   std::uint32_t node;  // the file is node-NNNNN

@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 
+#include "levels/lease.hpp"
 #include "levels/manifest.hpp"
 #include "levels/node_file.hpp"
 #include "parts/part_facts.hpp"
@@ -37,6 +38,7 @@ class HeldRank {
   std::uint32_t rank() const { return rank_; }
   // What the ring has lost, for people; or "".
   const std::string& damage() const { return judgement_.damage; }
+  const JobId& lineage() const { return region_.identity.lineage; }
   // What of the ring has its files elsewhere, for people; or "".
   const std::string& left_out() const { return left_out_; }
   std::set<VersionId> versions() const;
@@ -112,7 +114,9 @@ Status HeldRank::find_images(const JobRecord& job) {
     const auto file = LevelFile::open(pool_, *parsed, trust_);
     if (!file.ok()) return file.status();
     const auto& header = file.value().header();
-    if (!header || !(header->job.job_id == job.job_id) || !may_be_drained(header->id)) continue;
+    JobRecord own = job;
+    own.lineage = lineage();
+    if (!header || !same_lineage(header->job, own) || !may_be_drained(header->id)) continue;
     images_.emplace(header->id, *parsed);
   }
   return Status::success();
@@ -257,7 +261,7 @@ Status PoolDrain::write(PoolDrainVersion& version, std::uint64_t versions_left,
 
 Status PoolDrain::drain(PoolDrainVersion& version, std::uint64_t versions_left) {
   PERDURE_TRY_ASSIGN(const auto directory,
-                     make_version(report_.place, report_.job.job_id, version.id));
+                     make_version(report_.place, lineage_of(report_.job), version.id));
   ManifestWriter manifest(report_.place, report_.job, version.id);
   const auto before = manifest.try_write();  // a damaged file is made anew
   if (!before.ok() && before.status().code() != Code::damaged) return before.status();
@@ -270,7 +274,7 @@ Status PoolDrain::drain(PoolDrainVersion& version, std::uint64_t versions_left) 
 }
 
 Status PoolDrain::run() {
-  PERDURE_TRY_ASSIGN(const auto found, find_versions(report_.place, report_.job.job_id));
+  PERDURE_TRY_ASSIGN(const auto found, find_versions(report_.place, lineage_of(report_.job)));
   const auto& manifests = found.manifests;
   report_.problems.insert(report_.problems.end(), found.problems.begin(), found.problems.end());
   std::uint64_t versions_left = report_.versions.size();
@@ -284,7 +288,7 @@ Status PoolDrain::run() {
     if (!drained.ok()) version.problem = drained.message();
     version.written = version.written && drained.ok();
   }
-  return remove_old_versions(report_.place, report_.job.job_id, options_.keep);
+  return remove_old_versions(report_.place, lineage_of(report_.job), options_.keep);
 }
 
 }  // namespace
@@ -301,7 +305,14 @@ Result<PoolDrainReport> drain_pool(const std::string& directory, const std::stri
   if (!upper.ok()) return upper.status();
   report.place = place_of_pool(level, directory);
   PERDURE_TRY_ASSIGN(const auto ranks, open_ranks(pool, report.job, options.trust));
+  report.job.lineage = ranks.front().lineage();
   for (const HeldRank& rank : ranks) {
+    if (rank.lineage() != report.job.lineage) {
+      return Status(Code::foreign, directory, ": the files of ranks ", ranks.front().rank(),
+                    " and ", rank.rank(),
+                    " belong to different runs of the job; start the job on its nodes, which takes "
+                    "the one that counts");
+    }
     if (!rank.left_out().empty()) {
       report.problems.push_back("rank " + std::to_string(rank.rank()) + ": " + rank.left_out());
     }

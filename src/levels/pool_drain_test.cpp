@@ -180,7 +180,7 @@ TEST_F(PoolDrains, a_drain_that_is_stopped_leaves_nothing_half_done) {
   EXPECT_FALSE(report.value().versions.at(0).written);
   int files = 0;
   for (const auto& entry : fs::recursive_directory_iterator(job_.place())) {
-    files += entry.is_regular_file() && entry.path().filename() != "job" ? 1 : 0;
+    files += entry.is_regular_file() && entry.path().filename() != "lease-1" ? 1 : 0;
   }
   EXPECT_EQ(files, 0);
 }

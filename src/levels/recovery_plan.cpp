@@ -41,7 +41,7 @@ GroupFiles files_of(const Census& census, const LevelFileFact& guard) {
 }
 
 std::optional<RecoveryPlan> plan_for(const Census& census, VersionId id) {
-  RecoveryPlan plan{id, std::vector<std::uint32_t>(census.job.ranks, no_rank), {}};
+  RecoveryPlan plan{id, {}, std::vector<std::uint32_t>(census.job.ranks, no_rank), {}};
   std::set<std::uint32_t> lost;
   for (std::uint32_t rank = 0; rank < census.job.ranks; ++rank) {
     plan.image_at[rank] = place_of_image(census, rank, id);
@@ -68,13 +68,40 @@ std::string list_of(const std::set<std::uint32_t>& ranks) {
 
 }  // namespace
 
-std::optional<RecoveryPlan> plan_recovery(const Census& census) {
+namespace {
+
+std::optional<RecoveryPlan> plan_of_lineage(const Census& census, const JobId& lineage) {
   std::set<VersionId> ids;
   for (const LevelFileFact& fact : census.levels) ids.insert(fact.id);
   for (auto id = ids.rbegin(); id != ids.rend(); ++id) {
-    if (auto plan = plan_for(census, *id)) return plan;
+    if (auto plan = plan_for(census, *id)) {
+      plan->lineage = lineage;
+      return plan;
+    }
   }
   return std::nullopt;
+}
+
+}  // namespace
+
+// Two lineages may give one id to different versions, so nothing of one is put together with what
+// is of another.
+std::optional<RecoveryPlan> plan_recovery(const Census& census) {
+  std::vector<JobId> lineages;
+  for (const LevelFileFact& fact : census.levels) {
+    if (std::ranges::find(lineages, fact.lineage) == lineages.end()) {
+      lineages.push_back(fact.lineage);
+    }
+  }
+  if (lineages.size() == 1) return plan_of_lineage(census, lineages.front());
+  std::optional<RecoveryPlan> best;
+  for (const JobId& lineage : lineages) {
+    Census of_one = census;
+    std::erase_if(of_one.levels, [&](const auto& fact) { return !(fact.lineage == lineage); });
+    auto plan = plan_of_lineage(of_one, lineage);
+    if (plan && (!best || best->id < plan->id)) best = std::move(plan);
+  }
+  return best;
 }
 
 namespace {

@@ -21,6 +21,7 @@ struct GroupRebuild {
 
 struct RecoveryPlan {
   VersionId id;
+  JobId lineage;                        // to which it belongs
   std::vector<std::uint32_t> image_at;  // by rank: who has its image; no_rank: it is rebuilt
   std::vector<GroupRebuild> rebuilds;
 };

@@ -18,8 +18,9 @@ bool lost_something(Code code) {
 
 Result<std::unique_ptr<Pool>> Restart::open(const OpenOptions& given) {
   OpenOptions options = given;
-  job_name_ = options.job_name;
-  if (!options.discard) {
+  if (options.discard) {
+    PERDURE_TRY(leased_.clear(nullptr));
+  } else {
     PERDURE_TRY_ASSIGN(const std::string brought, fetch_files(options));
     if (!brought.empty()) sentences_.push_back(brought);
   }
@@ -61,14 +62,22 @@ Result<std::string> Restart::fetch_files(const OpenOptions& options) {
   BringBack back(group_, directory_, trust_);
   PERDURE_TRY_ASSIGN(const bool here, back.exists());
   if (!here) {
-    PERDURE_TRY_ASSIGN(const auto drained, find_drained({}));
-    return drained ? use_drained(*drained) : std::string();
+    PERDURE_TRY(agree(group_, check_drains_known()));
+    PERDURE_TRY(leased_.clear(nullptr));
+    PERDURE_TRY_ASSIGN(std::string brought, use_drained({}));
+    if (!brought.empty()) return brought;
+    PERDURE_TRY(leased_.take_for_now(options.job_name));
+    return use_drained({});
   }
   PERDURE_TRY_ASSIGN(auto census, take_census(group_, directory_, trust_));
   const bool ours = census.job.ranks == group_.ranks() &&
                     (options.any_job || census.job.job_name == options.job_name);
   if (!ours) return std::string();  // open_pool() says what is wrong
   census_ = std::move(census);
+  if (take_) {
+    PERDURE_TRY_ASSIGN(std::string taken, take_asked(census_));
+    if (!taken.empty()) return taken;
+  }
   auto moved = back.move_files(census_);
   return moved.status().code() == Code::not_found ? bring_back(census_, {}) : std::move(moved);
 }
@@ -85,69 +94,163 @@ bool Restart::counts(const Census& census, const std::optional<RecoveryPlan>& pl
   return false;
 }
 
+// Without them nobody knows whether the job is a new one.
+Status Restart::check_drains_known() const {
+  const Status problem = leased_.problem();
+  if (problem.ok()) return problem;
+  return Status(problem.code(), "no node of this job has the pool ", directory_,
+                ", and a drain that may have it can't be read: ", problem.message());
+}
+
+NodesHold Restart::hold_of(const std::optional<RecoveryPlan>& images, VersionId held) const {
+  if (images) return {census_.job.job_id, images->lineage, images->id};
+  const JobId lineage = held.version > 0 ? lineage_ : census_.lineage();
+  return {census_.job.job_id, lineage, held};
+}
+
 // The newest version of all levels but the pool, if it counts more than `held`; empty: there is
 // none. Of equal ones that of the nodes.
 Result<std::string> Restart::bring_back(const Census& census, VersionId held) {
-  const auto plan = plan_recovery(census);
+  auto plan = plan_recovery(census);
   const bool images = counts(census, plan, held);
-  PERDURE_TRY_ASSIGN(const auto drained, find_drained(images ? plan->id : held));
-  if (drained) return use_drained(*drained);
+  if (!images) plan.reset();
+  PERDURE_TRY_ASSIGN(auto drained, use_drained(hold_of(plan, held)));
+  if (!drained.empty()) return drained;
   if (!images && held.version > 0) return std::string();
-  return BringBack(group_, directory_, trust_).use_images(census);
+  auto used = BringBack(group_, directory_, trust_).use_images(census);
+  const Status problem = leased_.problem();
+  if (used.status().code() != Code::not_found || problem.ok()) return used;
+  return Status(Code::not_found, used.status().message(),
+                "; a drain could not be used: ", problem.message());
 }
 
-// Of this pool's job or, if nobody has the pool, of the one that the place knows by its name.
-Result<FoundVersions> Restart::versions_on(const DrainTarget& target) const {
-  const std::string place = place_of_pool(target.directory, directory_);
-  auto noted = noted_job(place, job_name_);
-  if (noted.status().code() == Code::not_found) return FoundVersions{};
-  PERDURE_TRY(noted.status());
-  const JobRecord& job = noted.value();
-  if (!census_.files.empty() && job.job_id != census_.job.job_id) return FoundVersions{};
-  if (job.ranks == group_.ranks()) return find_versions(place, job.job_id);
-  return Status(Code::rank_mismatch, place, " holds versions of ", job.ranks,
-                " ranks, this job has ", group_.ranks());
-}
-
-// The newest version that was drained, if it is newer than `held`. Rank 0 chooses, as it may see
-// more of the directory than others, who then look again.
-Result<std::optional<Restart::Drained>> Restart::find_drained(VersionId held) {
-  Drained best{drains_.size(), held, 0};
-  Status local;
-  for (std::size_t i = 0; group_.rank() == 0 && local.ok() && i < drains_.size(); ++i) {
-    const auto found = versions_on(drains_[i]);
-    local = found.status();
-    if (!found.ok() || found.value().manifests.empty()) continue;
-    best.incarnation_max = std::max(best.incarnation_max, found.value().incarnation_max);
-    const VersionId newest = found.value().manifests.front().id;
-    if (!is_newer(newest, best.id)) continue;
-    best.id = newest;
-    best.drain = i;
+// Of rank 0.
+Status Restart::look_at_drain(std::size_t drain, const std::optional<NodesHold>& held,
+                              Drained& best) {
+  const LeasedDrain& leased = leased_.drains()[drain];
+  if (!leased.usable) return Status::success();
+  if (!held && leased.newest && leased.newest->job.ranks != group_.ranks()) {
+    return Status(Code::rank_mismatch, leased.place, " holds versions of ",
+                  leased.newest->job.ranks, " ranks, this job has ", group_.ranks());
   }
-  const bool found = best.drain < drains_.size();
-  std::uint64_t words[] = {found ? best.drain + 1 : 0, best.incarnation_max,
-                           found ? best.id.incarnation : 0, found ? best.id.version : 0};
+  PERDURE_TRY_ASSIGN(const auto offer, offer_of(leased.place, leased.newest, held));
+  best.incarnation_max = std::max(best.incarnation_max, offer.versions.incarnation_max);
+  if (offer.fork) {
+    sentences_.push_back(sentence(
+        leased.place, " has version ", offer.fork->version, " of another run (",
+        leased.newest->text(), "), which went on from version ", offer.forked_from.version,
+        " without these nodes; they hold version ", held->id.version,
+        ", which is not part of it and stays. To go on from the other run's instead, add take=",
+        job_id_text(offer.fork_lineage), " to PERDURE_LEVELS"));
+  }
+  const auto& manifests = offer.versions.manifests;
+  if (manifests.empty() || !is_newer(manifests.front().id, best.id)) return Status::success();
+  best.id = manifests.front().id;
+  best.lineage = offer.lineage;
+  best.drain = drain;
+  return Status::success();
+}
+
+// The newest version that was drained, if it is newer than what is held and counts (A6). Rank 0
+// chooses, as it may see more of the directory than others, who then look again.
+Result<std::optional<Restart::Drained>> Restart::find_drained(
+    const std::optional<NodesHold>& held) {
+  const std::size_t count = leased_.drains().size();
+  Drained best{count, held ? held->id : VersionId{}, {}, 0};
+  Status local;
+  for (std::size_t i = 0; group_.rank() == 0 && local.ok() && i < count; ++i) {
+    local = look_at_drain(i, held, best);
+  }
+  const bool found = best.drain < count;
+  std::uint64_t words[] = {found ? best.drain + 1 : 0,      best.incarnation_max,
+                           found ? best.id.incarnation : 0, found ? best.id.version : 0,
+                           best.lineage.words[0],           best.lineage.words[1]};
   PERDURE_TRY(agree_max(group_, local, words));
   if (words[0] == 0) return std::optional<Drained>();
-  return std::optional<Drained>({words[0] - 1, {words[2], words[3]}, words[1]});
+  return std::optional<Drained>(
+      {words[0] - 1, {words[2], words[3]}, {{words[4], words[5]}}, words[1]});
 }
 
-Result<std::string> Restart::use_drained(const Drained& drained) {
-  const DrainTarget& target = drains_[drained.drain];
-  const auto found = versions_on(target);
-  const Manifest* manifest = nullptr;
+// A7: what was found before the other runs were gone is looked for again. Empty: there is none.
+Result<std::string> Restart::use_drained(const std::optional<NodesHold>& held) {
+  PERDURE_TRY_ASSIGN(auto drained, find_drained(held));
+  if (!drained) return std::string();
+  PERDURE_TRY(leased_.clear(nullptr));
+  PERDURE_TRY_ASSIGN(drained, find_drained(held));
+  if (!drained) return std::string();
+  JobId fresh;
+  if (group_.rank() == 0) fresh = random_job_id();
+  PERDURE_TRY(agree_max(group_, Status::success(), fresh.words));
+  PERDURE_TRY(begin_lineage(*drained, fresh).status());
+  PERDURE_TRY_ASSIGN(auto again, find_drained(held));  // now that nobody else publishes
+  if (!again) again = drained;
+  PERDURE_TRY_ASSIGN(const Manifest manifest, begin_lineage(*again, fresh));
+  return BringBack(group_, directory_, trust_).use_drained(manifest, again->incarnation_max);
+}
+
+// That is to be made of this version, with the lease of it. Called again it says another version.
+Result<Manifest> Restart::begin_lineage(const Drained& drained, const JobId& fresh) {
+  const std::string& place = leased_.drains()[drained.drain].place;
+  auto found = find_versions(place, drained.lineage);
+  Manifest* manifest = nullptr;
   if (found.ok()) {
-    for (const Manifest& each : found.value().manifests) {
+    for (Manifest& each : found.value().manifests) {
       if (each.id == drained.id) manifest = &each;
     }
   }
-  const Status local =
-      manifest != nullptr
-          ? Status::success()
-          : Status(Code::not_found, place_of_pool(target.directory, directory_),
-                   " shows this node no version ", drained.id.version, ", which rank 0 sees there");
+  const Status local = manifest != nullptr
+                           ? Status::success()
+                           : Status(Code::not_found, place, " shows this node no version ",
+                                    drained.id.version, ", which rank 0 sees there");
   PERDURE_TRY(agree(group_, local));
-  return BringBack(group_, directory_, trust_).use_drained(*manifest, drained.incarnation_max);
+  const JobId from = lineage_of(manifest->job);
+  auto ancestors = read_ancestors(place, from);
+  PERDURE_TRY(agree(group_, ancestors.status()));
+  ancestors.value().push_back({from, manifest->id});
+  manifest->job.lineage = fresh;
+  PERDURE_TRY(leased_.take(manifest->job, &ancestors.value(), drained.drain));
+  return std::move(*manifest);
+}
+
+// The lineage that the user asks for, once: what was made of it has it among its ancestors. Empty:
+// so it is.
+Result<std::string> Restart::take_asked(const Census& census) {
+  Drained best{leased_.drains().size(), {}, *take_, 0};
+  const JobId own = census.lineage();
+  bool is_taken = group_.rank() == 0 && own == *take_;
+  Status local;
+  for (std::size_t i = 0; group_.rank() == 0 && local.ok() && i < leased_.drains().size(); ++i) {
+    const LeasedDrain& leased = leased_.drains()[i];
+    const auto ancestors = read_ancestors(leased.place, own);
+    const auto found = find_versions(leased.place, *take_);
+    local = ancestors.ok() ? found.status() : ancestors.status();
+    if (!local.ok()) break;
+    is_taken = is_taken || std::ranges::find(ancestors.value(), *take_, &Ancestor::lineage) !=
+                               ancestors.value().end();
+    best.incarnation_max = std::max(best.incarnation_max, found.value().incarnation_max);
+    if (found.value().manifests.empty() || !(best.id < found.value().manifests.front().id)) {
+      continue;
+    }
+    best.id = found.value().manifests.front().id;
+    best.drain = i;
+  }
+  if (local.ok() && group_.rank() == 0 && !is_taken && best.id.version == 0) {
+    local = Status(Code::not_found, "take=", job_id_text(*take_),
+                   " of PERDURE_LEVELS: no drain of this run has versions of that lineage");
+  }
+  std::uint64_t words[] = {is_taken ? 1U : 0U, group_.rank() == 0 ? best.drain : 0,
+                           best.incarnation_max, best.id.incarnation, best.id.version};
+  PERDURE_TRY(agree_max(group_, local, words));
+  if (words[0] != 0) return std::string();
+  PERDURE_TRY(leased_.clear(nullptr));
+  best.drain = words[1];
+  best.incarnation_max = words[2];
+  best.id = {words[3], words[4]};
+  JobId fresh;
+  if (group_.rank() == 0) fresh = random_job_id();
+  PERDURE_TRY(agree_max(group_, Status::success(), fresh.words));
+  PERDURE_TRY_ASSIGN(const Manifest manifest, begin_lineage(best, fresh));
+  return BringBack(group_, directory_, trust_).use_drained(manifest, best.incarnation_max);
 }
 
 // A1, A2.
@@ -156,10 +259,13 @@ Result<std::unique_ptr<Pool>> Restart::open_newest(const OpenOptions& options,
   if (pool->went_back() && !pool->status().fell_back) return pool;
   PERDURE_TRY_ASSIGN(const Census census, take_census(group_, directory_, trust_));
   const VersionId held = id_of(pool->chosen());
-  const auto plan = plan_recovery(census);
+  lineage_ = lineage_of(pool->job_id(), pool->lineage());
+  auto plan = plan_recovery(census);
   const bool images = counts(census, plan, held);
-  PERDURE_TRY_ASSIGN(const auto drained, find_drained(images ? plan->id : held));
+  if (!images) plan.reset();
+  PERDURE_TRY_ASSIGN(const auto drained, find_drained(hold_of(plan, held)));
   if (!images && !drained) return pool;
+  sentences_.clear();  // what is said of drains is said again
   pool.reset();
   const auto brought = bring_back(census, held);
   sentences_.push_back(
@@ -179,6 +285,7 @@ Result<std::unique_ptr<Pool>> Restart::open_older(const OpenOptions& options,
   older.pool.allow_older = true;
   auto pool = open_whole(older);
   const VersionId held = pool.ok() ? id_of(pool.value()->chosen()) : VersionId{};
+  if (pool.ok()) lineage_ = lineage_of(pool.value()->job_id(), pool.value()->lineage());
   if (pool.ok()) pool.value().reset();
   const auto brought = bring_back(census.value(), held);
   if (brought.status().code() == Code::not_found && held.version == 0) return refused;

@@ -24,6 +24,12 @@
 //       its cached files are on nodes of this job (part_facts.hpp, F2), or the version was brought
 //       back from images, which have the files (levels.hpp, K5). Otherwise it is lost, with the
 //       nodes that kept the missing parts.
+//   A6  A drained version of another lineage counts only where that lineage was made from what the
+//       nodes have, or from a later version, or where the nodes have none. Otherwise they hold
+//       versions beyond it, which were acknowledged, and which whoever went on from the drain did
+//       not know: they stay, and the sentence has both numbers. The user may ask for the other.
+//   A7  Before anything is made of a drained version, or a pool is made anew, every run that holds
+//       a lease of a drain is gone, and this run has it (lease.hpp, 1 to 3).
 //
 // Threads: collective calls. Failure: on all ranks or on none.
 #pragma once
@@ -36,7 +42,8 @@
 #include "base/group.hpp"
 #include "base/status.hpp"
 #include "levels/census.hpp"
-#include "levels/drain.hpp"
+#include "levels/drain_offer.hpp"
+#include "levels/leased_drains.hpp"
 #include "levels/manifest.hpp"
 #include "levels/recovery_plan.hpp"
 #include "pool/pool_directory.hpp"
@@ -45,11 +52,14 @@ namespace perdure {
 
 class Restart {
  public:
-  Restart(Group& group, std::string directory, Trust trust, std::vector<DrainTarget> drains)
+  // After LeasedDrains::look(). `take`: of LevelSettings.
+  Restart(Group& group, std::string directory, Trust trust, LeasedDrains& leased,
+          const std::optional<JobId>& take)
       : group_(group),
         directory_(std::move(directory)),
         trust_(trust),
-        drains_(std::move(drains)) {}
+        leased_(leased),
+        take_(take) {}
 
   // [collective]
   Result<std::unique_ptr<Pool>> open(const OpenOptions& options);
@@ -63,6 +73,7 @@ class Restart {
   struct Drained {
     std::size_t drain = 0;
     VersionId id;
+    JobId lineage;                      // in whose history it is
     std::uint64_t incarnation_max = 0;  // of all that were drained there
   };
 
@@ -70,18 +81,23 @@ class Restart {
   Status check_parts(const Pool& pool) const;
   Result<std::string> fetch_files(const OpenOptions& options);
   bool counts(const Census& census, const std::optional<RecoveryPlan>& plan, VersionId held) const;
+  NodesHold hold_of(const std::optional<RecoveryPlan>& images, VersionId held) const;
   Result<std::string> bring_back(const Census& census, VersionId held);
-  Result<std::optional<Drained>> find_drained(VersionId held);
-  Result<std::string> use_drained(const Drained& drained);
-  Result<FoundVersions> versions_on(const DrainTarget& target) const;
+  Result<std::optional<Drained>> find_drained(const std::optional<NodesHold>& held);
+  Status look_at_drain(std::size_t drain, const std::optional<NodesHold>& held, Drained& best);
+  Result<std::string> use_drained(const std::optional<NodesHold>& held);
+  Result<Manifest> begin_lineage(const Drained& drained, const JobId& fresh);
+  Result<std::string> take_asked(const Census& census);
+  Status check_drains_known() const;
   Result<std::unique_ptr<Pool>> open_newest(const OpenOptions& options, std::unique_ptr<Pool> pool);
   Result<std::unique_ptr<Pool>> open_older(const OpenOptions& options, const Status& refused);
 
   Group& group_;
   std::string directory_;
   Trust trust_;
-  std::vector<DrainTarget> drains_;
-  std::string job_name_;
+  LeasedDrains& leased_;
+  std::optional<JobId> take_;
+  JobId lineage_;  // of the pool that was opened
   Census census_;  // of before; without files: no node knows of a pool of this job
   std::vector<std::string> sentences_;
 };

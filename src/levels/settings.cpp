@@ -21,6 +21,25 @@ Status set_number(const std::string& key, const std::string& value, std::uint64_
   return Status::success();
 }
 
+// Ten beats a second, if it is that short.
+constexpr std::uint64_t lease_ns_min = 1'000'000'000;
+
+Status set_time(const std::string& key, const std::string& value, std::uint64_t least_ns,
+                std::uint64_t& place) {
+  const auto time_ns = parse_time_ns(value);
+  if (!time_ns) return wrong_value(key, value, "a time such as 60s");
+  if (*time_ns < least_ns) return wrong_value(key, value, "a second or more");
+  place = *time_ns;
+  return Status::success();
+}
+
+Status set_lineage(const std::string& key, const std::string& value, JobId& place) {
+  const auto lineage = job_id_of(value);
+  if (!lineage) return wrong_value(key, value, "32 hexadecimal digits, as in the drain");
+  place = *lineage;
+  return Status::success();
+}
+
 Status set(LevelSettings& settings, const std::string& key, const std::string& value) {
   constexpr std::uint64_t versions_max = std::uint64_t{1} << 30;
   if (key == "redundancy") {
@@ -35,15 +54,12 @@ Status set(LevelSettings& settings, const std::string& key, const std::string& v
     return set_number(key, value, versions_max, settings.drain_every.emplace());
   }
   if (key == "drain_keep") return set_number(key, value, 1000, settings.drain_keep);
-  if (key == "patience") {
-    const auto patience = parse_time_ns(value);
-    if (!patience) return wrong_value(key, value, "a time such as 60s");
-    settings.patience_ns = *patience;
-    return Status::success();
-  }
+  if (key == "patience") return set_time(key, value, 0, settings.patience_ns);
+  if (key == "lease") return set_time(key, value, lease_ns_min, settings.lease_ns);
+  if (key == "take") return set_lineage(key, value, settings.take.emplace());
   return Status(Code::invalid_argument, variable, ": '", key,
-                "' is no key; there are redundancy, every, groups, drain, drain_every, drain_keep "
-                "and patience");
+                "' is no key; there are redundancy, every, groups, drain, drain_every, drain_keep, "
+                "patience, lease and take");
 }
 
 // A file's lines as one text; what follows a # is a comment.

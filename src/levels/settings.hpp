@@ -15,6 +15,7 @@
 
 #include "base/status.hpp"
 #include "levels/redundancy.hpp"
+#include "pmem/region.hpp"
 
 namespace perdure {
 
@@ -27,6 +28,8 @@ struct LevelSettings {
   std::optional<std::uint64_t> drain_every;
   std::uint64_t drain_keep = 2;  // versions
   std::uint64_t patience_ns = 60'000'000'000;
+  std::uint64_t lease_ns = 30'000'000'000;  // a run that is silent for so long may lose its drain
+  std::optional<JobId> take;                // a lineage to go on from, whatever the nodes hold
 
   bool any() const { return (redundancy && *redundancy != "off") || !drain.empty(); }
   // The scheme on `nodes` nodes; absent: none.

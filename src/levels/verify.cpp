@@ -9,6 +9,7 @@
 #include <set>
 
 #include "levels/census.hpp"
+#include "levels/drain_offer.hpp"
 #include "levels/manifest.hpp"
 #include "levels/node_file.hpp"
 #include "levels/recovery_plan.hpp"
@@ -93,7 +94,14 @@ class Verification {
   Status look_at_drain(const std::string& drain);
   Status read_all(const Manifest& manifest);
   void list_outcomes();
+  struct Drain {
+    std::string place;
+    std::optional<LeaseRecord> newest;
+    std::set<std::string> whole;  // directories of versions
+  };
   RestartVersion without(const std::set<std::uint32_t>& lost) const;
+  VersionId newest_in(const Drain& drain, const std::optional<NodesHold>& hold) const;
+  void note_other_runs();
   std::string missing_without(VersionId held, const std::set<std::uint32_t>& lost) const;
 
   const std::vector<std::string>& directories_;
@@ -103,6 +111,7 @@ class Verification {
   std::optional<VersionId> held_;  // by the ranks' files
   bool went_back_ = false;         // restart.hpp, A2
   LevelsReport report_;
+  std::vector<Drain> drains_;
   std::uint64_t done_ = 0;
   std::uint64_t total_ = 0;
 };
@@ -221,18 +230,32 @@ KeptVersion Verification::judge(VersionId id) const {
   return kept;
 }
 
+// All that the lineages of these nodes and of the newest lease have.
 Status Verification::look_at_drain(const std::string& drain) {
   const std::string place = place_of_pool(drain, directories_.front());
-  const auto found = find_versions(place, census_.job.job_id);
-  if (!found.ok()) {
-    report_.problems.push_back(found.status().message());
+  const auto newest = newest_lease(place);
+  if (!newest.ok()) {
+    report_.problems.push_back(newest.status().message());
     return Status::success();
   }
-  for (const std::string& problem : found.value().problems) report_.problems.push_back(problem);
-  for (const Manifest& manifest : found.value().manifests) {
-    const Status whole = read_all(manifest);
+  drains_.push_back({place, newest.value(), {}});
+  std::map<VersionId, Manifest> manifests;
+  std::set<std::string> problems;
+  for (const bool ours : {true, false}) {
+    if (!ours && (!newest.value() || newest.value()->job.job_id != census_.job.job_id)) continue;
+    const auto found =
+        find_versions(place, ours ? census_.lineage() : lineage_of(newest.value()->job));
+    if (!found.ok()) problems.insert(found.status().message());
+    if (!found.ok()) continue;
+    problems.insert(found.value().problems.begin(), found.value().problems.end());
+    for (const Manifest& each : found.value().manifests) manifests.emplace(each.id, each);
+  }
+  report_.problems.insert(report_.problems.end(), problems.begin(), problems.end());
+  for (auto each = manifests.rbegin(); each != manifests.rend(); ++each) {
+    const Status whole = read_all(each->second);
     if (whole.code() == Code::busy) return whole;
-    report_.drained.push_back({place, manifest.id, whole.message()});
+    report_.drained.push_back({place, each->first, whole.message()});
+    if (whole.ok()) drains_.back().whole.insert(each->second.directory);
     if (!whole.ok()) report_.problems.push_back(whole.message());
   }
   return Status::success();
@@ -268,25 +291,64 @@ std::string Verification::missing_without(VersionId held,
       census_.parts_where([&](std::uint32_t node) { return !lost.contains(node); }), version);
 }
 
-// restart.hpp, A1, A2 and A5.
+// restart.hpp, A1, A2, A5 and A6.
 RestartVersion Verification::without(const std::set<std::uint32_t>& lost) const {
   RestartVersion best;
-  const auto offer = [&best](RestartLevel level, VersionId id) {
-    if (best.level == RestartLevel::none || is_newer(id, best.id)) best = {level, id};
-  };
+  JobId lineage = census_.lineage();
   const bool files_there = std::ranges::none_of(
       lost, [this](std::uint32_t node) { return !report_.nodes[node].ranks.empty(); });
   if (held_ && files_there && missing_without(*held_, lost).empty()) {
-    offer(RestartLevel::pool, *held_);
+    best = {RestartLevel::pool, *held_};
+    lineage = census_.file_of(0)->lineage;
   }
   if (best.level == RestartLevel::pool && went_back_) return best;
   Census left = census_;
   std::erase_if(left.levels, [&](const LevelFileFact& fact) { return lost.contains(fact.at); });
-  if (const auto plan = plan_recovery(left)) offer(RestartLevel::nodes, plan->id);
-  for (const DrainedVersion& version : report_.drained) {
-    if (version.problem.empty()) offer(RestartLevel::drain, version.id);
+  const auto plan = plan_recovery(left);
+  if (plan && (best.level == RestartLevel::none || is_newer(plan->id, best.id))) {
+    best = {RestartLevel::nodes, plan->id};
+    lineage = plan->lineage;
+  }
+  std::optional<NodesHold> hold;
+  if (lost.size() < directories_.size()) hold = {census_.job.job_id, lineage, best.id};
+  for (const Drain& drain : drains_) {
+    const VersionId newest = newest_in(drain, hold);
+    if (newest.version > 0 && (best.level == RestartLevel::none || is_newer(newest, best.id))) {
+      best = {RestartLevel::drain, newest};
+    }
   }
   return best;
+}
+
+// The newest whole version that counts beside what nodes hold; version 0: there is none.
+VersionId Verification::newest_in(const Drain& drain, const std::optional<NodesHold>& hold) const {
+  const auto offer = offer_of(drain.place, drain.newest, hold);
+  if (!offer.ok()) return {};
+  for (const Manifest& each : offer.value().versions.manifests) {
+    if (drain.whole.contains(each.directory)) return each.id;
+  }
+  return {};
+}
+
+// What is drained and does not count, and what files of the pool hold and a restart gives up.
+void Verification::note_other_runs() {
+  const RestartVersion& now = report_.now;
+  const JobId lineage = census_.lineage();
+  for (const Drain& drain : drains_) {
+    const auto offer =
+        offer_of(drain.place, drain.newest, NodesHold{census_.job.job_id, lineage, now.id});
+    if (!offer.ok() || !offer.value().fork) continue;
+    for (DrainedVersion& each : report_.drained) {
+      const auto& counted = offer.value().versions.manifests;
+      each.fork =
+          each.fork || (each.place == drain.place &&
+                        std::ranges::find(counted, each.id, &Manifest::id) == counted.end());
+    }
+  }
+  for (const PoolFileFact& file : census_.files) {
+    if (now.level == RestartLevel::pool || file.head.version <= now.id.version) continue;
+    report_.given_up = std::max(report_.given_up, file.head.version);
+  }
 }
 
 void Verification::list_outcomes() {
@@ -307,6 +369,7 @@ void Verification::list_outcomes() {
   }
   report_.now = without({});
   report_.without_all = without(all);
+  note_other_runs();
 }
 
 }  // namespace

@@ -51,6 +51,9 @@ struct DrainedVersion {
   std::string place;
   VersionId id;
   std::string problem;  // why it is not whole; or ""
+  // It is of another run, which went on from an earlier version than these nodes hold: a restart on
+  // them does not take it.
+  bool fork = false;
 };
 
 // What a restart would take, as restart.hpp chooses.
@@ -83,8 +86,10 @@ struct LevelsReport {
   std::vector<DrainedVersion> drained;    // newest first of each drain
   RestartVersion now;                     // if nothing more is lost
   RestartVersion without_all;             // if all these nodes are
-  std::vector<std::string> problems;      // damaged files
-  std::vector<std::string> foreign;       // images and guards of other jobs
+  // What ranks' files here hold and a restart now would give up, as some file is damaged; 0: none.
+  std::uint64_t given_up = 0;
+  std::vector<std::string> problems;  // damaged files
+  std::vector<std::string> foreign;   // images and guards of other jobs
 };
 
 struct VerifyOptions {

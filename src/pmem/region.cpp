@@ -2,6 +2,7 @@
 #include "pmem/region.hpp"
 
 #include <bit>
+#include <charconv>
 #include <cinttypes>
 #include <cstdio>
 #include <cstring>
@@ -61,6 +62,7 @@ Region region_of(const RegionHeaderFormat& header) {
   region.identity.image_incarnation = header.image_incarnation;
   region.identity.image_version = header.image_version;
   region.identity.image_shares = header.image_shares;
+  region.identity.lineage = JobId{{header.lineage[0], header.lineage[1]}};
   region.geometry = Geometry{header.slot_bytes, header.align_bytes, header.block_bytes,
                              static_cast<std::uint32_t>(header.slots)};
   region.created_ns = header.created_ns;
@@ -83,6 +85,16 @@ std::string job_id_text(const JobId& id) {
   char text[33];
   std::snprintf(text, sizeof text, "%016" PRIx64 "%016" PRIx64, id.words[0], id.words[1]);
   return text;
+}
+
+std::optional<JobId> job_id_of(const std::string& text) {
+  JobId id;
+  const char* const at = text.data();
+  const bool parsed = text.size() == 32 &&
+                      std::from_chars(at, at + 16, id.words[0], 16).ec == std::errc() &&
+                      std::from_chars(at + 16, at + 32, id.words[1], 16).ec == std::errc();
+  if (!parsed || job_id_text(id) != text) return std::nullopt;
+  return id;
 }
 
 Result<Region> format_region(Device& device, const RegionIdentity& identity,
@@ -115,6 +127,8 @@ Result<Region> format_region(Device& device, const RegionIdentity& identity,
   header.image_incarnation = identity.image_incarnation;
   header.image_version = identity.image_version;
   header.image_shares = identity.image_shares;
+  header.lineage[0] = identity.lineage.words[0];
+  header.lineage[1] = identity.lineage.words[1];
   header.checksum = header_checksum(header);
   PERDURE_TRY(device.resize(header.data_offset));
   device.store(0, &header, sizeof header);

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "base/status.hpp"
@@ -33,6 +34,8 @@ struct JobId {
 
 JobId random_job_id();
 std::string job_id_text(const JobId& id);  // 32 hexadecimal digits
+// Absent: that is not what job_id_text() gives.
+std::optional<JobId> job_id_of(const std::string& text);
 
 // Whose region this is.
 struct RegionIdentity {
@@ -47,6 +50,7 @@ struct RegionIdentity {
   std::uint64_t image_incarnation = 0;
   std::uint64_t image_version = 0;
   std::uint64_t image_shares = 0;  // that the image has of what is committed with the pool
+  JobId lineage = {};              // of the job's histories (levels/lineage.hpp); zero: the first
 };
 
 struct Region {

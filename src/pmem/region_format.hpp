@@ -40,7 +40,8 @@ struct RegionHeaderFormat {
   std::uint64_t image_incarnation;  // of the version of whose image the file was made
   std::uint64_t image_version;      // its number; 0: the file was made empty
   std::uint64_t image_shares;       // that it has of what is committed with the pool
-  std::uint64_t reserved[6];        // zero
+  std::uint64_t lineage[2];         // which of the job's histories; zero: the first
+  std::uint64_t reserved[4];        // zero
   std::uint64_t checksum;           // CRC-64 of all bytes before it
 };
 static_assert(sizeof(RegionHeaderFormat) == 240);

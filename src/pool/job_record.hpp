@@ -35,7 +35,19 @@ struct JobRecord {
   std::uint32_t ranks = 0;
   std::uint64_t created_ns = 0;
   PoolPlace place;  // where it was made
+  // Of what levels keep: which of the job's histories it belongs to (levels/lineage.hpp).
+  JobId lineage = {};
 };
+// The first lineage of a job has the job's id.
+inline const JobId& lineage_of(const JobId& job, const JobId& lineage) {
+  return lineage == JobId{} ? job : lineage;
+}
+inline const JobId& lineage_of(const JobRecord& job) {
+  return lineage_of(job.job_id, job.lineage);
+}
+inline bool same_lineage(const JobRecord& one, const JobRecord& other) {
+  return one.job_id == other.job_id && lineage_of(one) == lineage_of(other);
+}
 
 constexpr const char* job_record_name = "job";
 std::string job_record_path(const std::string& directory);

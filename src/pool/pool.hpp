@@ -159,6 +159,7 @@ class Pool {
   // The number of the version that the next commit makes.
   std::uint64_t next_version() const { return next_.version; }
   const JobId& job_id() const { return region_.identity.job_id; }
+  const JobId& lineage() const { return region_.identity.lineage; }
   Device& device() { return *device_; }
   const Geometry& geometry() const { return region_.geometry; }
   std::uint32_t keep() const { return region_.geometry.slots - 1; }  // versions

@@ -264,10 +264,18 @@ Result<std::unique_ptr<Pool>> open_pool(const std::string& directory, Group& gro
   auto opened = open_checked(directory, group, options);
   const JobId id = opened.ok() ? opened.value().region.identity.job_id : JobId{};
   const std::uint64_t slots = opened.ok() ? opened.value().region.geometry.slots : 0;
+  const JobId line = opened.ok() ? opened.value().region.identity.lineage : JobId{};
   std::uint64_t ids[] = {id.words[0], ~id.words[0], id.words[1], ~id.words[1], slots, ~slots};
   PERDURE_TRY(agree_max(group, opened.status(), ids));
   if (ids[0] != ~ids[1] || ids[2] != ~ids[3] || ids[4] != ~ids[5]) {
     return Status(Code::foreign, "the ranks' parts of ", directory, " belong to different jobs");
+  }
+  std::uint64_t lines[] = {line.words[0], ~line.words[0], line.words[1], ~line.words[1]};
+  PERDURE_TRY(agree_max(group, Status::success(), lines));
+  if (lines[0] != ~lines[1] || lines[2] != ~lines[3]) {
+    return Status(Code::foreign, "the ranks' parts of ", directory,
+                  " belong to different runs of the job, of which one went on from a drained "
+                  "version without the other");
   }
   OpenedFile file = opened.take();
   auto device = emulate(std::move(file.device), file.region, options);

@@ -15,6 +15,7 @@
 #include "cache/aside_format.hpp"
 #include "cache/protocol_format.hpp"
 #include "levels/guard_format.hpp"
+#include "levels/lease_format.hpp"
 #include "levels/level_file_format.hpp"
 #include "levels/node_file_format.hpp"
 #include "parts/part_format.hpp"
@@ -62,21 +63,27 @@ std::map<std::string, Struct> structs_of_headers() {
        PERDURE_FIELD(JobRecordFormat, ranks), PERDURE_FIELD(JobRecordFormat, job_id),
        PERDURE_FIELD(JobRecordFormat, job_name), PERDURE_FIELD(JobRecordFormat, created_ns),
        PERDURE_FIELD(JobRecordFormat, place), PERDURE_FIELD(JobRecordFormat, checksum)}};
-  all["RegionHeaderFormat"] = {
-      sizeof(RegionHeaderFormat),
-      {PERDURE_FIELD(RegionHeaderFormat, magic), PERDURE_FIELD(RegionHeaderFormat, format_version),
-       PERDURE_FIELD(RegionHeaderFormat, rank), PERDURE_FIELD(RegionHeaderFormat, ranks),
-       PERDURE_FIELD(RegionHeaderFormat, align_bytes), PERDURE_FIELD(RegionHeaderFormat, job_id),
-       PERDURE_FIELD(RegionHeaderFormat, job_name), PERDURE_FIELD(RegionHeaderFormat, created_ns),
-       PERDURE_FIELD(RegionHeaderFormat, slot_offset),
-       PERDURE_FIELD(RegionHeaderFormat, slot_bytes),
-       PERDURE_FIELD(RegionHeaderFormat, data_offset),
-       PERDURE_FIELD(RegionHeaderFormat, block_bytes), PERDURE_FIELD(RegionHeaderFormat, slots),
-       PERDURE_FIELD(RegionHeaderFormat, generation),
-       PERDURE_FIELD(RegionHeaderFormat, image_incarnation),
-       PERDURE_FIELD(RegionHeaderFormat, image_version),
-       PERDURE_FIELD(RegionHeaderFormat, image_shares), PERDURE_FIELD(RegionHeaderFormat, reserved),
-       PERDURE_FIELD(RegionHeaderFormat, checksum)}};
+  all["RegionHeaderFormat"] = {sizeof(RegionHeaderFormat),
+                               {PERDURE_FIELD(RegionHeaderFormat, magic),
+                                PERDURE_FIELD(RegionHeaderFormat, format_version),
+                                PERDURE_FIELD(RegionHeaderFormat, rank),
+                                PERDURE_FIELD(RegionHeaderFormat, ranks),
+                                PERDURE_FIELD(RegionHeaderFormat, align_bytes),
+                                PERDURE_FIELD(RegionHeaderFormat, job_id),
+                                PERDURE_FIELD(RegionHeaderFormat, job_name),
+                                PERDURE_FIELD(RegionHeaderFormat, created_ns),
+                                PERDURE_FIELD(RegionHeaderFormat, slot_offset),
+                                PERDURE_FIELD(RegionHeaderFormat, slot_bytes),
+                                PERDURE_FIELD(RegionHeaderFormat, data_offset),
+                                PERDURE_FIELD(RegionHeaderFormat, block_bytes),
+                                PERDURE_FIELD(RegionHeaderFormat, slots),
+                                PERDURE_FIELD(RegionHeaderFormat, generation),
+                                PERDURE_FIELD(RegionHeaderFormat, image_incarnation),
+                                PERDURE_FIELD(RegionHeaderFormat, image_version),
+                                PERDURE_FIELD(RegionHeaderFormat, image_shares),
+                                PERDURE_FIELD(RegionHeaderFormat, lineage),
+                                PERDURE_FIELD(RegionHeaderFormat, reserved),
+                                PERDURE_FIELD(RegionHeaderFormat, checksum)}};
   return all;
 }
 
@@ -184,6 +191,7 @@ void add_structs_of_levels(std::map<std::string, Struct>& all) {
        PERDURE_FIELD(LevelFileHeaderFormat, version),
        PERDURE_FIELD(LevelFileHeaderFormat, incarnation),
        PERDURE_FIELD(LevelFileHeaderFormat, payload_bytes),
+       PERDURE_FIELD(LevelFileHeaderFormat, lineage),
        PERDURE_FIELD(LevelFileHeaderFormat, reserved),
        PERDURE_FIELD(LevelFileHeaderFormat, checksum)}};
   all["ImageHeadFormat"] = {
@@ -211,6 +219,30 @@ void add_structs_of_levels(std::map<std::string, Struct>& all) {
                          PERDURE_FIELD(GuardFormat, segment_bytes)}};
 }
 
+void add_structs_of_leases(std::map<std::string, Struct>& all) {
+  all["LeaseFormat"] = {
+      sizeof(LeaseFormat),
+      {PERDURE_FIELD(LeaseFormat, magic),       PERDURE_FIELD(LeaseFormat, format_version),
+       PERDURE_FIELD(LeaseFormat, ranks),       PERDURE_FIELD(LeaseFormat, job_id),
+       PERDURE_FIELD(LeaseFormat, job_name),    PERDURE_FIELD(LeaseFormat, job_created_ns),
+       PERDURE_FIELD(LeaseFormat, lineage),     PERDURE_FIELD(LeaseFormat, number),
+       PERDURE_FIELD(LeaseFormat, beats),       PERDURE_FIELD(LeaseFormat, patience_ms),
+       PERDURE_FIELD(LeaseFormat, since_ns),    PERDURE_FIELD(LeaseFormat, held),
+       PERDURE_FIELD(LeaseFormat, reserved),    PERDURE_FIELD(LeaseFormat, pid),
+       PERDURE_FIELD(LeaseFormat, start_ticks), PERDURE_FIELD(LeaseFormat, pid_space),
+       PERDURE_FIELD(LeaseFormat, boot_id),     PERDURE_FIELD(LeaseFormat, host),
+       PERDURE_FIELD(LeaseFormat, batch_job),   PERDURE_FIELD(LeaseFormat, checksum)}};
+  all["OriginFormat"] = {
+      sizeof(OriginFormat),
+      {PERDURE_FIELD(OriginFormat, magic), PERDURE_FIELD(OriginFormat, format_version),
+       PERDURE_FIELD(OriginFormat, ancestors), PERDURE_FIELD(OriginFormat, job_id),
+       PERDURE_FIELD(OriginFormat, lineage), PERDURE_FIELD(OriginFormat, checksum)}};
+  all["AncestorFormat"] = {
+      sizeof(AncestorFormat),
+      {PERDURE_FIELD(AncestorFormat, lineage), PERDURE_FIELD(AncestorFormat, incarnation),
+       PERDURE_FIELD(AncestorFormat, version)}};
+}
+
 void add_structs_of_drains(std::map<std::string, Struct>& all) {
   all["NodeFileFormat"] = {
       sizeof(NodeFileFormat),
@@ -220,8 +252,8 @@ void add_structs_of_drains(std::map<std::string, Struct>& all) {
        PERDURE_FIELD(NodeFileFormat, version), PERDURE_FIELD(NodeFileFormat, incarnation),
        PERDURE_FIELD(NodeFileFormat, images), PERDURE_FIELD(NodeFileFormat, reserved0),
        PERDURE_FIELD(NodeFileFormat, index_offset), PERDURE_FIELD(NodeFileFormat, index_bytes),
-       PERDURE_FIELD(NodeFileFormat, index_checksum), PERDURE_FIELD(NodeFileFormat, reserved),
-       PERDURE_FIELD(NodeFileFormat, checksum)}};
+       PERDURE_FIELD(NodeFileFormat, index_checksum), PERDURE_FIELD(NodeFileFormat, lineage),
+       PERDURE_FIELD(NodeFileFormat, reserved), PERDURE_FIELD(NodeFileFormat, checksum)}};
   all["NodeImageFormat"] = {
       sizeof(NodeImageFormat),
       {PERDURE_FIELD(NodeImageFormat, rank), PERDURE_FIELD(NodeImageFormat, arrays),
@@ -246,7 +278,7 @@ void add_structs_of_drains(std::map<std::string, Struct>& all) {
        PERDURE_FIELD(ManifestFormat, job_name), PERDURE_FIELD(ManifestFormat, job_created_ns),
        PERDURE_FIELD(ManifestFormat, version), PERDURE_FIELD(ManifestFormat, incarnation),
        PERDURE_FIELD(ManifestFormat, files), PERDURE_FIELD(ManifestFormat, reserved),
-       PERDURE_FIELD(ManifestFormat, checksum)}};
+       PERDURE_FIELD(ManifestFormat, lineage), PERDURE_FIELD(ManifestFormat, checksum)}};
   all["ManifestFileFormat"] = {
       sizeof(ManifestFileFormat),
       {PERDURE_FIELD(ManifestFileFormat, node), PERDURE_FIELD(ManifestFileFormat, ranks),
@@ -382,6 +414,7 @@ std::map<std::string, Struct> all_structs() {
   auto all = structs_of_headers();
   add_structs_of_slots(all);
   add_structs_of_levels(all);
+  add_structs_of_leases(all);
   add_structs_of_drains(all);
   add_structs_of_veloc(all);
   add_structs_of_parts(all);
@@ -418,6 +451,12 @@ const std::map<std::string, std::uint64_t> numbers_of_headers{
     {"node_file_version", node_file_version},
     {"node_align_bytes", node_align_bytes},
     {"node_index_bytes_max", node_index_bytes_max},
+    {"lease_magic", lease_magic},
+    {"lease_version", lease_version},
+    {"holder_text_bytes", holder_text_bytes},
+    {"origin_magic", origin_magic},
+    {"origin_version", origin_version},
+    {"ancestors_max", ancestors_max},
     {"manifest_magic", manifest_magic},
     {"manifest_version", manifest_version},
     {"part_magic", part_magic},

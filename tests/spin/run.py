@@ -88,6 +88,22 @@ VARIANTS = {
         "a restore of a newer version returns before the other rank's word says so"),
     "ring_recover_max": ("RECOVER_MAX", "wrong", "some rank lacks the maximum of the heads"),
     "ring_no_reopen": ("NO_REOPEN", "wrong", "an abandoned COMPLETE beside new data of its number"),
+    # lease.pml: two runs of one job and a drain. Epochs: starts of both together.
+    "lease": ("", "right", "two runs, kills, lost nodes, and runs that are taken for dead"),
+    "lease_not_asked": ("NO_LEASE", "wrong", "a second run starts beside the first"),
+    "lease_no_fence": (
+        "NO_FENCE", "wrong", "a run that lost the level ends, and nobody finds what it drained"),
+    "lease_no_lineage": (
+        "NO_LINEAGE", "wrong", "versions of two runs have one place, and one name"),
+    "lease_newest_wins": (
+        "NEWEST_WINS", "wrong", "a start on whole nodes takes the other run's versions"),
+    "lease_clean_all": ("CLEAN_ALL", "wrong", "a run removes the other's versions"),
+    "lease_replace": ("REPLACE", "wrong", "two runs take the same number"),
+    "lease_no_second_look": (
+        "NO_SECOND_LOOK", "wrong",
+        "what the holder before drained last, between the look and the lease, is passed over"),
+    "lease_late_counts": (
+        "LATE_COUNTS", "wrong", "what a run drains after it was taken for dead is believed"),
     # levels.pml: images and guards of two ranks, losses, bringing back. Epochs: the last version.
     # evict.pml: a cache block that is evicted and brought back. Epochs are accesses of each user.
     "evict": ("CRASHES=0", "right", "a block makes room and is brought in beside accesses"),
@@ -172,8 +188,9 @@ ORDERS = {
 
 
 def model_of(variant):
-    if variant.startswith("levels"):
-        return "levels.pml"
+    for model in ("levels", "lease"):
+        if variant.startswith(model):
+            return f"{model}.pml"
     if variant.startswith("evict"):
         return "evict.pml"
     return "ring.pml" if variant.startswith("ring") else "commit.pml"
@@ -242,8 +259,8 @@ def main():
     names, expected, _ = VARIANTS[options.variant]
     model = model_of(options.variant)
     steps, usual = {"ring.pml": ("OPS", 2), "evict.pml": ("OPS", 1),
-                    "levels.pml": ("LAST", 4)}.get(model, ("E", 3))
-    if model in ("levels.pml", "evict.pml") and options.ranks != 2:
+                    "levels.pml": ("LAST", 4), "lease.pml": ("LIVES", 3)}.get(model, ("E", 3))
+    if model in ("levels.pml", "evict.pml", "lease.pml") and options.ranks != 2:
         parser.error(f"{model} is a model of 2 ranks")
     epochs = options.epochs or usual
     defines = names.split()
@@ -256,9 +273,10 @@ def main():
         folder = pathlib.Path(name)
         big = expected == "right" and (
             options.ranks > 3 or options.ranks > 2 and options.crashes > 1
-            or options.variant == "evict_death" or model == "levels.pml" and epochs > 3)
+            or options.variant in ("evict_death", "lease") or model == "levels.pml" and epochs > 3)
         build(folder, options.variant, defines, big, options.compact)
-        verdict, states, seconds = verify(folder, options.compact, model == "evict.pml")
+        may_stop = model in ("evict.pml", "lease.pml")
+        verdict, states, seconds = verify(folder, options.compact, may_stop)
         if options.trace and verdict == "wrong":
             flags = [f"-D{define}" for define in defines]
             replay = ["spin", "-k", f"{model}.trail", "-p", *flags, str(FOLDER / model)]

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "levels/drain_offer.hpp"
+
+#include <algorithm>
+
+namespace perdure {
+namespace {
+
+VersionId newest_of(const FoundVersions& found) {
+  return found.manifests.empty() ? VersionId{} : found.manifests.front().id;
+}
+
+// Both are of one job: the newer one counts.
+void choose_newer(DrainOffer& offer, FoundVersions found, const JobId& lineage) {
+  const std::uint64_t incarnation_max =
+      std::max(offer.versions.incarnation_max, found.incarnation_max);
+  if (newest_of(offer.versions) < newest_of(found)) {
+    offer.versions = std::move(found);
+    offer.lineage = lineage;
+  }
+  offer.versions.incarnation_max = incarnation_max;
+}
+
+}  // namespace
+
+Result<DrainOffer> offer_of(const std::string& place, const std::optional<LeaseRecord>& newest,
+                            const std::optional<NodesHold>& held) {
+  DrainOffer offer;
+  if (held) {
+    offer.lineage = held->lineage;
+    PERDURE_TRY_ASSIGN(offer.versions, find_versions(place, held->lineage));
+  }
+  if (!newest || (held && newest->job.job_id != held->job)) return offer;
+  const JobId lineage = lineage_of(newest->job);
+  if (held && lineage == held->lineage) return offer;
+  PERDURE_TRY_ASSIGN(auto found, find_versions(place, lineage));
+  if (!held && found.manifests.empty() && !found.ancestors.empty()) {
+    return Status(Code::not_found, place, ": the run of ", newest->text(), " went on from version ",
+                  found.ancestors.back().until.version,
+                  ", which is not there any more, nor is a newer one of that run; start the job on "
+                  "nodes that have its pool, or add take=LINEAGE to PERDURE_LEVELS with one of the "
+                  "directories there, or remove them to begin anew");
+  }
+  const Kinship kinship =
+      held ? kinship_of(lineage, found.ancestors, held->lineage, held->id) : Kinship::continuation;
+  if (kinship == Kinship::continuation || held->id.version == 0) {
+    choose_newer(offer, std::move(found), lineage);
+    return offer;
+  }
+  offer.versions.incarnation_max = std::max(offer.versions.incarnation_max, found.incarnation_max);
+  if (kinship != Kinship::fork || found.manifests.empty()) return offer;
+  const auto from = std::ranges::find(found.ancestors, held->lineage, &Ancestor::lineage);
+  if (lineage_of(found.manifests.front().job) != lineage) return offer;  // it has drained none
+  offer.fork = newest_of(found);
+  offer.fork_lineage = lineage;
+  offer.forked_from = from->until;
+  return offer;
+}
+
+}  // namespace perdure

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "levels/leased_drains.hpp"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "base/agreement.hpp"
+#include "levels/manifest.hpp"
+
+namespace perdure {
+namespace {
+
+// The file system refuses, and not what is on it.
+bool is_of_the_system(const Status& status) {
+  const Code code = status.code();
+  return code == Code::io_error || code == Code::no_space || code == Code::not_found ||
+         code == Code::unsupported;
+}
+
+// A directory that is missing is made, but not what it would be in: that may have to be mounted.
+Status check_there(const std::string& path) {
+  const auto there = Directory::open(path, trust_unless(false));
+  if (there.ok() || there.status().code() != Code::not_found) return there.status();
+  const std::string upper = split_path(path).directory;
+  const auto parent = Directory::open(upper, Trust::anyone);
+  if (parent.status().code() != Code::not_found) return parent.status();
+  return Status(Code::not_found, "there is no directory ", upper, " for the drain ", path,
+                "; make it, or mount what it is on");
+}
+
+Result<std::optional<LeaseRecord>> look_at(const LeasedDrain& drain, const std::string& job_name) {
+  PERDURE_TRY(check_there(drain.target.directory));
+  PERDURE_TRY_ASSIGN(auto newest, newest_lease(drain.place));
+  if (newest) PERDURE_TRY(check_name(drain.place, *newest, job_name));
+  return newest;
+}
+
+}  // namespace
+
+LeasedDrains::LeasedDrains(Group& group, std::string directory, std::vector<DrainTarget> targets,
+                           std::chrono::milliseconds patience)
+    : group_(group), directory_(std::move(directory)), patience_(patience) {
+  for (DrainTarget& target : targets) {
+    LeasedDrain drain;
+    drain.place = place_of_pool(target.directory, directory_);
+    drain.target = std::move(target);
+    drains_.push_back(std::move(drain));
+  }
+}
+
+void LeasedDrains::leave_out(LeasedDrain& drain, const Status& why) {
+  drain.usable = false;
+  drain.problem = why;
+  sentences_.push_back("this run goes on without the drain " + drain.target.directory + ": " +
+                       why.message());
+}
+
+Status LeasedDrains::agree_on_usable(const Status& local) {
+  for (LeasedDrain& drain : drains_) {
+    std::uint64_t words[] = {drain.usable ? 0U : 1U, drain.number};
+    PERDURE_TRY(agree_max(group_, local, words));
+    drain.usable = words[0] == 0;
+    drain.number = words[1];
+  }
+  return Status::success();
+}
+
+Status LeasedDrains::look(const std::string& job_name) {
+  Status local;
+  for (LeasedDrain& drain : drains_) {
+    if (group_.rank() != 0) break;
+    auto newest = look_at(drain, job_name);
+    if (newest.ok()) {
+      drain.newest = newest.take();
+    } else if (is_of_the_system(newest.status())) {
+      leave_out(drain, newest.status());
+    } else {
+      local = newest.status();
+    }
+  }
+  return agree_on_usable(local);
+}
+
+Status LeasedDrains::clear(const JobRecord* own) {
+  Status local;
+  for (LeasedDrain& drain : drains_) {
+    if (!drain.usable || drain.clear || taken_ || group_.rank() != 0 || !local.ok()) continue;
+    const bool ours = own != nullptr && drain.newest && same_lineage(drain.newest->job, *own);
+    const Status gone =
+        drain.newest && !ours ? wait_until_gone(drain.place, *drain.newest) : Status::success();
+    drain.clear = gone.ok();
+    if (gone.ok()) continue;
+    if (is_of_the_system(gone)) {
+      leave_out(drain, gone);
+    } else {
+      local = gone;
+    }
+  }
+  return agree_on_usable(local);
+}
+
+Status LeasedDrains::take(const JobRecord& job, const Ancestors* ancestors,
+                          std::optional<std::size_t> needed) {
+  Status local;
+  for (std::size_t i = 0; i < drains_.size() && group_.rank() == 0 && local.ok(); ++i) {
+    LeasedDrain& drain = drains_[i];
+    if (!drain.usable) continue;
+    Status taken =
+        ancestors == nullptr ? Status::success() : write_ancestors(drain.place, job, *ancestors);
+    if (taken.ok() && drain.lease) taken = drain.lease->set_job(job);
+    if (taken.ok() && !drain.lease) {
+      const std::uint64_t above = drain.newest ? drain.newest->number : 0;
+      auto lease = Lease::take(
+          drain.place, job, above, patience_, [directory = directory_](const Status& why) {
+            std::fprintf(stderr, "perdure: %s: %s\n", directory.c_str(), why.message().c_str());
+          });
+      taken = lease.status();
+      if (lease.ok()) drain.lease = lease.take();
+    }
+    if (taken.ok()) {
+      drain.number = drain.lease->number();
+    } else if (is_of_the_system(taken) && needed != i) {
+      leave_out(drain, taken);
+    } else {
+      local = taken;
+    }
+  }
+  taken_ = true;
+  return agree_on_usable(local);
+}
+
+// Step 3, where nothing was found: of what the lease before was of, or of a job that is not there
+// yet.
+Status LeasedDrains::take_for_now(const std::string& job_name) {
+  JobRecord job{random_job_id(), job_name, group_.ranks(), 0, {}, {}};
+  for (const LeasedDrain& drain : drains_) {
+    if (drain.usable && drain.newest) job = drain.newest->job;
+  }
+  return take(job);
+}
+
+void LeasedDrains::give_back(std::chrono::milliseconds patience) {
+  for (LeasedDrain& drain : drains_) {
+    if (drain.lease) drain.lease->give_back(patience);
+  }
+}
+
+Status LeasedDrains::problem() const {
+  const auto found = std::ranges::find(drains_, false, &LeasedDrain::usable);
+  return found == drains_.end() ? Status::success() : found->problem;
+}
+
+}  // namespace perdure
