@@ -30,9 +30,11 @@ static uint64_t cell(uint64_t input, uint64_t version, int rank, int i) {
   return z ^ (z >> 32);
 }
 
+/* Of a collective call: it fails on all ranks, each of which has something to say. */
 static void check(int code) {
   if (code == PERDURE_OK) return;
   fprintf(stderr, "%s\n", perdure_last_error());
+  MPI_Barrier(MPI_COMM_WORLD);
   MPI_Abort(MPI_COMM_WORLD, 3);
 }
 
