@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::uint64_t chunk_bytes = std::uint64_t{4} << 20U;
 constexpr const char* fresh_suffix = ".new";
+constexpr const char* damaged_suffix = ".damaged";
 
 // A node that takes the place of a lost one may have nothing of the path. That it has no slip is
 // known from the ranks that have the pool.
@@ -274,6 +275,9 @@ Status BringBack::rebuild(const Census& census, const GroupRebuild& rebuild, con
 Status BringBack::take_places(const JobRecord& job) const {
   PERDURE_TRY_ASSIGN(const auto directory, Directory::open(directory_, trust_));
   const std::string name = rank_file_name(group_.rank());
+  if (keep_damaged_ && directory.holds(name)) {
+    PERDURE_TRY(directory.rename_file(name, name + damaged_suffix));
+  }
   PERDURE_TRY(directory.rename_file(name + fresh_suffix, name));
   return note_job_here(job);
 }

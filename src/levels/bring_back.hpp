@@ -41,6 +41,10 @@ class BringBack {
   BringBack(Group& group, std::string directory, Trust trust)
       : group_(group), directory_(std::move(directory)), trust_(trust) {}
 
+  // This rank's file of the pool is damaged: it stays as rank-NNNNN.damaged when another one takes
+  // its place.
+  void keep_damaged(bool keep) { keep_damaged_ = keep; }
+
   // Whether any node has the pool.
   Result<bool> exists();
   // Moves the newest file of each rank to the rank's node, and writes the job's record where a node
@@ -89,6 +93,7 @@ class BringBack {
   Group& group_;
   std::string directory_;
   Trust trust_;
+  bool keep_damaged_ = false;
 };
 
 }  // namespace perdure

@@ -24,6 +24,7 @@ struct NodeView {
   std::vector<PoolFileFact> files;
   std::vector<LevelFileFact> levels;
   std::vector<PartFileFact> parts;
+  std::vector<DamagedFileFact> damaged;
 };
 
 // One list of fields for writing and reading: values one after the other, between ranks of one job
@@ -42,10 +43,15 @@ void pass_fields(Pass& pass, PartFileFact& fact) {
 }
 
 template <typename Pass>
+void pass_fields(Pass& pass, DamagedFileFact& fact) {
+  pass(fact.rank, fact.problem);
+}
+
+template <typename Pass>
 void pass_fields(Pass& pass, NodeView& view) {
   JobRecord& job = view.job;
   pass(view.host, view.record, job.job_id, job.job_name, job.ranks, job.created_ns, view.files,
-       view.levels, view.parts);
+       view.levels, view.parts, view.damaged);
 }
 
 class Writer {
@@ -107,6 +113,7 @@ void set_place(NodeView& view, std::uint32_t at) {
   for (PoolFileFact& file : view.files) file.at = at;
   for (LevelFileFact& file : view.levels) file.at = at;
   for (PartFileFact& part : view.parts) part.at = at;
+  for (DamagedFileFact& file : view.damaged) file.at = at;
 }
 
 std::string host_name() {
@@ -115,17 +122,23 @@ std::string host_name() {
   return name.data();
 }
 
-// A file that can't be read counts as one that is not there; opening the pool says more of it.
+// A file that can't be opened counts as one that is not there; opening the pool says more of it.
 void look_at_pool_file(const Directory& directory, const std::string& name, Trust trust,
                        NodeView& view) {
   const auto device = open_file_device(directory.path_of(name),
                                        {.read_only = true, .may_be_cut = true, .trust = trust});
   if (!device.ok()) return;
   const auto region = check_region(*device.value());
+  if (region.status().code() == Code::damaged) {
+    view.damaged.push_back({*rank_of_file(name), region.status().message(), 0});
+  }
   if (!region.ok()) return;
   const RegionIdentity& identity = region.value().identity;
   if (rank_of_file(name) != identity.rank) return;
   const Judgement judged = judge_slots(Slots(*device.value(), region.value()).read_all());
+  if (!judged.damage.empty()) {
+    view.damaged.push_back({identity.rank, directory.path_of(name) + ": " + judged.damage, 0});
+  }
   const Offer* const head = judged.find(judged.head);
   view.files.push_back({identity.rank,
                         identity.job_id,
@@ -260,6 +273,7 @@ Status add_view(const NodeView& view, const std::string& directory, Census& cens
     if (file.job == census.job.job_id) census.levels.push_back(file);
   }
   census.parts.insert(census.parts.end(), view.parts.begin(), view.parts.end());
+  census.damaged.insert(census.damaged.end(), view.damaged.begin(), view.damaged.end());
   return Status::success();
 }
 

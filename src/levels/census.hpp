@@ -51,6 +51,14 @@ struct PartFileFact {
   std::uint32_t at = 0;
 };
 
+// A rank's file of the pool that is there, and damaged: its header, or what says its versions. It
+// is no PoolFileFact if nothing of it can be believed.
+struct DamagedFileFact {
+  std::uint32_t rank = 0;
+  std::string problem;  // for people, with the path
+  std::uint32_t at = 0;
+};
+
 struct Census {
   std::vector<std::uint32_t> nodes;   // of each rank
   std::vector<std::string> hosts;     // of each rank's node
@@ -58,6 +66,7 @@ struct Census {
   std::vector<PoolFileFact> files;    // of this job
   std::vector<LevelFileFact> levels;  // whole ones, of this job
   std::vector<PartFileFact> parts;    // of this job
+  std::vector<DamagedFileFact> damaged;
 
   // Both on the same node.
   bool near(std::uint32_t rank, std::uint32_t other) const { return nodes[rank] == nodes[other]; }

@@ -102,6 +102,7 @@ Result<std::unique_ptr<Pool>> Levels::open(const OpenOptions& given) {
   Restart restart(group_, directory_, trust_, *leased_, settings_.take);
   auto pool = restart.open(options);
   for (const std::string& sentence : restart.sentences()) say(sentence);
+  whole_elsewhere_ = restart.whole_elsewhere();
   PERDURE_TRY(pool.status());
   pool_ = pool.value().get();
   PERDURE_TRY(find_expected(restart.census()));

@@ -111,6 +111,7 @@ class Levels final : public VersionTaker {
   // The newest version that is whole on all ranks, as the last commit found.
   const std::optional<VersionId>& whole() const { return whole_; }
 
+  std::string whole_elsewhere() const override { return whole_elsewhere_; }
   void release(std::uint64_t version) override;
   std::span<std::uint64_t> words() override;
   void committed(const Catalogue& catalogue) override;
@@ -208,6 +209,7 @@ class Levels final : public VersionTaker {
   std::uint64_t protected_as_ = 0;  // incarnation of the image that protected a version last
   std::vector<Drain> drains_;
   std::optional<LeasedDrains> leased_;
+  std::string whole_elsewhere_;
   std::optional<VersionId> draining_;  // of all ranks
   bool take_next_ = false;
   bool take_last_ = false;               // the version under way is due for every level

@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "base/agreement.hpp"
-#include "levels/bring_back.hpp"
 
 namespace perdure {
 namespace {
@@ -12,6 +11,16 @@ namespace {
 // Code of a refusal after which other levels are asked.
 bool lost_something(Code code) {
   return code == Code::damaged || code == Code::not_found || code == Code::foreign;
+}
+
+// A8: of a file that a restart would use, or "".
+std::string damage_in(const Census& census) {
+  for (const DamagedFileFact& damaged : census.damaged) {
+    const PoolFileFact* const used = census.file_of(damaged.rank);
+    if (used != nullptr && used->at != damaged.at) continue;  // what was left behind
+    return sentence("rank ", damaged.rank, ": ", damaged.problem);
+  }
+  return "";
 }
 
 }  // namespace
@@ -37,7 +46,11 @@ Result<std::unique_ptr<Pool>> Restart::open(const OpenOptions& given) {
 // A pool that says of the version that it holds whether it is whole, before other levels give way.
 Result<std::unique_ptr<Pool>> Restart::open_whole(const OpenOptions& options) {
   PERDURE_TRY_ASSIGN(auto pool, open_pool(directory_, group_, options));
-  PERDURE_TRY(agree(group_, pool->check_chosen()));
+  const Status own = pool->check_chosen(options.pool.allow_older);
+  const Status whole = agree(group_, own);
+  data_damaged_ = !whole.ok();
+  own_damaged_ = own_damaged_ || !own.ok();
+  PERDURE_TRY(whole);
   PERDURE_TRY(check_parts(*pool));
   return pool;
 }
@@ -59,8 +72,8 @@ Status Restart::check_parts(const Pool& pool) const {
 
 // Puts every rank's file on its node, whatever version it holds. Says what was done.
 Result<std::string> Restart::fetch_files(const OpenOptions& options) {
-  BringBack back(group_, directory_, trust_);
-  PERDURE_TRY_ASSIGN(const bool here, back.exists());
+  BringBack files(group_, directory_, trust_);
+  PERDURE_TRY_ASSIGN(const bool here, files.exists());
   if (!here) {
     PERDURE_TRY(agree(group_, check_drains_known()));
     PERDURE_TRY(leased_.clear(nullptr));
@@ -78,8 +91,14 @@ Result<std::string> Restart::fetch_files(const OpenOptions& options) {
     PERDURE_TRY_ASSIGN(std::string taken, take_asked(census_));
     if (!taken.empty()) return taken;
   }
-  auto moved = back.move_files(census_);
-  return moved.status().code() == Code::not_found ? bring_back(census_, {}) : std::move(moved);
+  own_damaged_ = std::ranges::any_of(census_.damaged, [this](const DamagedFileFact& file) {
+    return file.rank == group_.rank() && census_.near(file.at, file.rank);
+  });
+  auto moved = files.move_files(census_);
+  if (moved.status().code() != Code::not_found) return moved;
+  const std::string damage = damage_in(census_);
+  if (!damage.empty()) PERDURE_TRY(check_older(census_, options, {Code::damaged, damage}));
+  return bring_back(census_, {});
 }
 
 // A1, A4. Whether images of this version count more than the pool, which holds `held`.
@@ -117,7 +136,7 @@ Result<std::string> Restart::bring_back(const Census& census, VersionId held) {
   PERDURE_TRY_ASSIGN(auto drained, use_drained(hold_of(plan, held)));
   if (!drained.empty()) return drained;
   if (!images && held.version > 0) return std::string();
-  auto used = BringBack(group_, directory_, trust_).use_images(census);
+  auto used = back().use_images(census);
   const Status problem = leased_.problem();
   if (used.status().code() != Code::not_found || problem.ok()) return used;
   return Status(Code::not_found, used.status().message(),
@@ -185,7 +204,7 @@ Result<std::string> Restart::use_drained(const std::optional<NodesHold>& held) {
   PERDURE_TRY_ASSIGN(auto again, find_drained(held));  // now that nobody else publishes
   if (!again) again = drained;
   PERDURE_TRY_ASSIGN(const Manifest manifest, begin_lineage(*again, fresh));
-  return BringBack(group_, directory_, trust_).use_drained(manifest, again->incarnation_max);
+  return back().use_drained(manifest, again->incarnation_max);
 }
 
 // That is to be made of this version, with the lease of it. Called again it says another version.
@@ -250,7 +269,7 @@ Result<std::string> Restart::take_asked(const Census& census) {
   if (group_.rank() == 0) fresh = random_job_id();
   PERDURE_TRY(agree_max(group_, Status::success(), fresh.words));
   PERDURE_TRY_ASSIGN(const Manifest manifest, begin_lineage(best, fresh));
-  return BringBack(group_, directory_, trust_).use_drained(manifest, best.incarnation_max);
+  return back().use_drained(manifest, best.incarnation_max);
 }
 
 // A1, A2.
@@ -264,6 +283,11 @@ Result<std::unique_ptr<Pool>> Restart::open_newest(const OpenOptions& options,
   const bool images = counts(census, plan, held);
   if (!images) plan.reset();
   PERDURE_TRY_ASSIGN(const auto drained, find_drained(hold_of(plan, held)));
+  PERDURE_TRY_ASSIGN(const Elsewhere other, find_elsewhere(census));
+  if (other.id.version > 0) {
+    whole_elsewhere_ = sentence("; version ", other.id.version, " is whole ", other.where,
+                                ": start with PERDURE_ALLOW_OLDER to go back to it");
+  }
   if (!images && !drained) return pool;
   sentences_.clear();  // what is said of drains is said again
   pool.reset();
@@ -275,12 +299,56 @@ Result<std::unique_ptr<Pool>> Restart::open_newest(const OpenOptions& options,
   return open_pool(directory_, group_, options);
 }
 
+BringBack Restart::back() const {
+  BringBack back(group_, directory_, trust_);
+  back.keep_damaged(own_damaged_);
+  return back;
+}
+
+// What levels have beside the ranks' files.
+Result<Restart::Elsewhere> Restart::find_elsewhere(const Census& census) {
+  const auto plan = plan_recovery(census);
+  PERDURE_TRY_ASSIGN(const auto drained,
+                     find_drained(NodesHold{census.job.job_id, census.lineage(), {}}));
+  if (drained && (!plan || is_newer(drained->id, plan->id))) {
+    return Elsewhere{drained->id, "in " + leased_.drains()[drained->drain].place};
+  }
+  return plan ? Elsewhere{plan->id, "in images on the nodes"} : Elsewhere{};
+}
+
+// A8.
+Status Restart::check_older(const Census& census, const OpenOptions& options,
+                            const Status& damage) {
+  PERDURE_TRY_ASSIGN(const Elsewhere other, find_elsewhere(census));
+  std::uint64_t newest = 0;
+  for (const PoolFileFact& file : census.files) newest = std::max(newest, file.head.version);
+  if (newest > 0 && other.id.version >= newest) return Status::success();
+  const std::string given_up = newest == 0
+                                   ? std::string("whatever was committed after it")
+                                   : sentence("versions ", other.id.version + 1, " to ", newest);
+  if (options.pool.allow_older) {
+    sentences_.push_back(sentence(damage.message(),
+                                  "; an older version was asked for: it gives up ", given_up,
+                                  ", and the damaged file is kept as rank-NNNNN.damaged"));
+    return Status::success();
+  }
+  if (other.id.version == 0) return damage;
+  return Status(Code::damaged, damage.message(), "; version ", other.id.version, " is whole ",
+                other.where, ": start with PERDURE_ALLOW_OLDER to go back to it, which gives up ",
+                given_up, " and keeps the damaged file as rank-NNNNN.damaged");
+}
+
 // A pool that recovery refuses: what is newer counts, a version that the ranks' files still hold,
 // or one of other levels.
 Result<std::unique_ptr<Pool>> Restart::open_older(const OpenOptions& options,
                                                   const Status& refused) {
   const auto census = take_census(group_, directory_, trust_);
   if (!census.ok() || census.value().job.ranks != group_.ranks()) return refused;
+  const std::string damage = damage_in(census.value());
+  if (!damage.empty() || data_damaged_) {
+    PERDURE_TRY(check_older(census.value(), options,
+                            {Code::damaged, damage.empty() ? refused.message() : damage}));
+  }
   OpenOptions older = options;
   older.pool.allow_older = true;
   auto pool = open_whole(older);

@@ -28,6 +28,10 @@
 //       nodes have, or from a later version, or where the nodes have none. Otherwise they hold
 //       versions beyond it, which were acknowledged, and which whoever went on from the drain did
 //       not know: they stay, and the sentence has both numbers. The user may ask for the other.
+//   A8  A file that is damaged, and not lost, is no reason to give up versions without a word: if
+//       what other levels have is older than what some rank's file holds, the start is refused,
+//       and says what it is and how to have it, unless an older version was asked for
+//       (PERDURE_ALLOW_OLDER). Its header and its data are alike. The file is kept.
 //   A7  Before anything is made of a drained version, or a pool is made anew, every run that holds
 //       a lease of a drain is gone, and this run has it (lease.hpp, 1 to 3).
 //
@@ -41,6 +45,7 @@
 
 #include "base/group.hpp"
 #include "base/status.hpp"
+#include "levels/bring_back.hpp"
 #include "levels/census.hpp"
 #include "levels/drain_offer.hpp"
 #include "levels/leased_drains.hpp"
@@ -67,6 +72,8 @@ class Restart {
   const Census& census() const { return census_; }
   // What was done, in sentences.
   const std::vector<std::string>& sentences() const { return sentences_; }
+  // VersionTaker::whole_elsewhere().
+  const std::string& whole_elsewhere() const { return whole_elsewhere_; }
 
  private:
   // A version that was drained, and where.
@@ -89,6 +96,13 @@ class Restart {
   Result<Manifest> begin_lineage(const Drained& drained, const JobId& fresh);
   Result<std::string> take_asked(const Census& census);
   Status check_drains_known() const;
+  struct Elsewhere {
+    VersionId id;  // version 0: there is none
+    std::string where;
+  };
+  Result<Elsewhere> find_elsewhere(const Census& census);
+  Status check_older(const Census& census, const OpenOptions& options, const Status& damage);
+  BringBack back() const;
   Result<std::unique_ptr<Pool>> open_newest(const OpenOptions& options, std::unique_ptr<Pool> pool);
   Result<std::unique_ptr<Pool>> open_older(const OpenOptions& options, const Status& refused);
 
@@ -100,6 +114,9 @@ class Restart {
   JobId lineage_;  // of the pool that was opened
   Census census_;  // of before; without files: no node knows of a pool of this job
   std::vector<std::string> sentences_;
+  std::string whole_elsewhere_;
+  bool data_damaged_ = false;  // of the pool's version, on some rank
+  bool own_damaged_ = false;   // this rank's file
 };
 
 }  // namespace perdure

@@ -111,7 +111,8 @@ Status Pool::located(const Status& status) const {
   return Status(
       Code::damaged, "rank ", group_.rank(), ", ", device_->describe().name, ": ", status.message(),
       "; bring back a copy of the file, or restore another version: `perdure pool versions ",
-      directory_, "` lists them");
+      directory_, "` lists them",
+      options_.taker == nullptr ? std::string() : options_.taker->whole_elsewhere());
 }
 
 // I9 of commit.cpp, for the place where a restart looks: its directory may have another name by

@@ -165,8 +165,9 @@ class Pool {
   std::uint32_t keep() const { return region_.geometry.slots - 1; }  // versions
   // The version that attach() has chosen; until restart() or restore() returns.
   const Catalogue& chosen() const { return recovered_.catalogue; }
-  // Success unless its data, if they must be looked at before they are believed, are damaged here.
-  Status check_chosen() const;
+  // Success unless its data are damaged here. They are looked at if they must be before they are
+  // believed, or if it is `asked`.
+  Status check_chosen(bool asked = false) const;
   // It is not the one before the next number: a restore went back to it, or damage made it so.
   bool went_back() const { return next_.version != recovered_.catalogue.version + 1; }
   // Of the version that will be committed next.

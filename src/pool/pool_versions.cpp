@@ -72,8 +72,8 @@ Status Pool::verify_arrays(const Catalogue& catalogue) const {
   return Status::success();
 }
 
-Status Pool::check_chosen() const {
-  const bool looked_at = recovered_.choice.weak || recovered_.choice.fell_back;
+Status Pool::check_chosen(bool asked) const {
+  const bool looked_at = asked || recovered_.choice.weak || recovered_.choice.fell_back;
   return looked_at ? verify_arrays(recovered_.catalogue) : Status::success();
 }
 

@@ -26,6 +26,10 @@ class VersionTaker {
   VersionTaker& operator=(const VersionTaker&) = delete;
   virtual ~VersionTaker() = default;
 
+  // What is whole beyond the pool, and how to have it, for the sentence that says that the pool is
+  // damaged; or "".
+  virtual std::string whole_elsewhere() const { return ""; }
+
   // Local. Versions up to this number may be stored over from now on: returns when nobody reads
   // them any more. Before the ranks agree on a commit, as another rank that has returned from it
   // may put into this one's arrays.

@@ -22,7 +22,9 @@
 #include "levels/node_file.hpp"
 #include "levels/verify.hpp"
 #include "mortal_group.hpp"
+#include "pmem/file_device.hpp"
 #include "pool/pool_directory.hpp"
+#include "pool/slots.hpp"
 #include "temporary_directory.hpp"
 
 namespace perdure {
@@ -40,8 +42,9 @@ struct Start {
   std::uint64_t mark = 0;     // what its versions hold
   std::uint64_t kill_at = 0;  // call of the group; 0: never
   std::int64_t late = -1;     // a rank that comes late from every agreement
-  bool take_last = false;     // the last of its versions is due for every level
-  bool wait = false;          // after each commit, for levels; then the process ends at once
+  bool allow_older = false;
+  bool take_last = false;  // the last of its versions is due for every level
+  bool wait = false;       // after each commit, for levels; then the process ends at once
   std::vector<std::uint64_t> words = {100, 100, 100};  // of each rank's array
   ArrayMode mode = ArrayMode::copy;
   std::function<void()> opened = nullptr;  // called by rank 0 when the pool has restarted
@@ -118,6 +121,7 @@ class LevelsOfJobs : public testing::Test {
     options.keep = 3;
     options.geometry = {16384, 4096, 4096, 4};
     options.pool.taker = levels.get();
+    options.pool.allow_older = start.allow_older;
     PERDURE_TRY_ASSIGN(auto pool, levels->open(options));
     PERDURE_TRY_ASSIGN(
         auto* array,
@@ -535,6 +539,59 @@ TEST_F(LevelsOfJobs, restarts_that_are_killed_again_and_again_leave_room_for_new
     ASSERT_EQ(run({}), 0) << back;
     ASSERT_EQ(found_->mark, 2 + back) << back;
   }
+}
+
+// What is damaged, and not lost, gives up nothing unless that is asked for; header, states and data
+// alike.
+class DamagedFiles : public LevelsOfJobs, public testing::WithParamInterface<std::string> {};
+
+TEST_P(DamagedFiles, a_damaged_file_is_refused_with_the_remedy_and_kept_when_that_is_taken) {
+  levels_ = "redundancy=partner;every=4;patience=20s";
+  ASSERT_EQ(run({.commits = 4, .mark = 1}), 0);
+  ASSERT_EQ(run({.commits = 3, .mark = 2}), 0);
+  const std::string path = node(0) + "/pool/rank-00000";
+  if (GetParam() == "truncated") {
+    fs::resize_file(path, 100);
+  } else {
+    std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+    const auto device = open_file_device(path, {.read_only = true}).take();
+    const Region region = check_region(*device).value();
+    const Slots slots(*device, region);
+    const SlotView newest = slots.read(slots.slot_of(7));
+    ASSERT_TRUE(newest.body && newest.body->version == 7);
+    const ArrayEntry& array = *newest.body->arrays.begin();
+    const std::uint64_t at = GetParam() == "header" ? 112 : array.copy_offset(array.copy) + 99 * 8;
+    file.seekg(static_cast<std::streamoff>(at));
+    const int byte = file.peek();
+    file.seekp(static_cast<std::streamoff>(at));
+    file.put(static_cast<char>(byte ^ 1));
+  }
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(run({}), refused_code);
+  const std::string said = testing::internal::GetCapturedStderr();
+  for (const char* const word :
+       {"rank 0", "rank-00000", "version 4 is whole in images", "PERDURE_ALLOW_OLDER"}) {
+    EXPECT_NE(said.find(word), std::string::npos) << word << " is not in: " << said;
+  }
+  EXPECT_FALSE(fs::exists(path + ".damaged"));
+  ASSERT_EQ(run({.allow_older = true}), 0);
+  EXPECT_EQ(found_->version, 4U);
+  EXPECT_EQ(found_->mark, 1U);
+  EXPECT_TRUE(fs::exists(path + ".damaged"));
+  ASSERT_EQ(run({.commits = 1, .mark = 3}), 0);
+  EXPECT_EQ(found_->version, 4U);
+}
+
+INSTANTIATE_TEST_SUITE_P(Levels, DamagedFiles, testing::Values("header", "truncated", "data"),
+                         [](const auto& kind) { return kind.param; });
+
+TEST_F(LevelsOfJobs, a_damaged_file_is_rebuilt_where_nothing_is_given_up_by_that) {
+  levels_ = "redundancy=partner;every=4;patience=20s";
+  ASSERT_EQ(run({.commits = 4, .mark = 1}), 0);
+  fs::resize_file(node(0) + "/pool/rank-00000", 100);
+  ASSERT_EQ(run({}), 0);
+  EXPECT_EQ(found_->version, 4U);
+  EXPECT_TRUE(fs::exists(node(0) + "/pool/rank-00000.damaged"));
 }
 
 }  // namespace
