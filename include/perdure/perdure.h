@@ -224,7 +224,8 @@ PERDURE_API int perdure_restore(perdure_pool* pool, uint64_t version);
 PERDURE_API int perdure_delete_version(perdure_pool* pool, uint64_t version);
 
 /* Where the application writes: the buffer (copy, log) or the working copy (twin). Changes with
- * every commit and restore for twin, never otherwise. NULL before perdure_restart(). */
+ * every commit and restore for twin, never otherwise: a pointer of before then leads into a version
+ * (PERDURE_CHECK=1 ends a program that stores there). NULL before perdure_restart(). */
 PERDURE_API void* perdure_working(perdure_array* array);
 
 /* Twin: the last committed copy, read-only. Copy, log: the buffer. NULL before restart. */

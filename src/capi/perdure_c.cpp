@@ -64,6 +64,7 @@ Status open_array(perdure_pool* pool, const char* name, perdure::ArrayShape shap
   perdure::ArrayOptions given;
   given.buffer = options.buffer;
   given.keep_contents = true;  // programs initialise their buffers before they restart
+  given.of_program = true;
   given.marks = (options.flags & PERDURE_MARKS) != 0;
   given.compare = (options.flags & PERDURE_COMPARE) != 0;
   PERDURE_TRY_ASSIGN(auto opened, pool->pool->open_array(name, shape, given));

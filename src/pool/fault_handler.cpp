@@ -14,15 +14,21 @@ namespace perdure {
 namespace {
 
 constexpr std::size_t claimants_max = 4;
-std::array<std::atomic<FaultClaimant>, claimants_max> claimants{};
+using Asked = std::array<std::atomic<FaultClaimant>, claimants_max>;
+Asked claimants{};
+Asked judges{};
 struct sigaction previous_action;
 
-bool claimed(std::uintptr_t address) {
-  for (const auto& claimant : claimants) {
-    const FaultClaimant ask = claimant.load(std::memory_order_acquire);
+bool any_says_yes(const Asked& asked, std::uintptr_t address) {
+  for (const auto& one : asked) {
+    const FaultClaimant ask = one.load(std::memory_order_acquire);
     if (ask != nullptr && ask(address)) return true;
   }
   return false;
+}
+
+bool claimed(std::uintptr_t address) {
+  return !any_says_yes(judges, address) && any_says_yes(claimants, address);
 }
 
 void pass_on(int signal_number, siginfo_t* details, void* context) {
@@ -51,20 +57,28 @@ void install_handler() {
   ::sigaction(SIGSEGV, &action, &previous_action);
 }
 
-}  // namespace
-
-void claim_faults(FaultClaimant claimant) {
+void ask(Asked& asked, FaultClaimant one) {
   static std::mutex mutex;
   const std::lock_guard<std::mutex> lock(mutex);
-  for (auto& place : claimants) {
-    if (place.load() == claimant) return;
+  for (auto& place : asked) {
+    if (place.load() == one) return;
     if (place.load() != nullptr) continue;
-    place.store(claimant, std::memory_order_release);
+    place.store(one, std::memory_order_release);
     static std::once_flag once;
     std::call_once(once, install_handler);
     return;
   }
   PERDURE_ASSERT(false && "more claimants of faults than modules that protect pages");
+}
+
+}  // namespace
+
+void claim_faults(FaultClaimant claimant) {
+  ask(claimants, claimant);
+}
+
+void judge_faults(FaultClaimant judge) {
+  ask(judges, judge);
 }
 
 }  // namespace perdure

@@ -5,7 +5,8 @@
 //
 // A claimant is called on the faulting thread, which may hold any lock of the program: it uses
 // atomics and system calls, and neither allocates nor locks a mutex. It returns true if the access
-// is to be tried again.
+// is to be tried again. A judge is asked before all claimants, in the same way: it returns true if
+// the access is a mistake of the program, which it has named; then nobody claims it.
 #pragma once
 
 #include <cstdint>
@@ -16,5 +17,6 @@ using FaultClaimant = bool (*)(std::uintptr_t address);
 
 // Only faults by protection (SEGV_ACCERR) are shown to claimants. At most 4; once each.
 void claim_faults(FaultClaimant claimant);
+void judge_faults(FaultClaimant judge);
 
 }  // namespace perdure

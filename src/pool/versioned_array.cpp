@@ -161,7 +161,22 @@ Status VersionedArray::check_options(const ArrayOptions& options) const {
   return Status::success();
 }
 
+Status VersionedArray::make_checked_copies() {
+  PERDURE_TRY_ASSIGN(checked_, CheckedCopies::create(device_, entry_));
+  return Status::success();
+}
+
+Status VersionedArray::take_entry(const ArrayEntry& entry) {
+  const bool moves = !entry.same_places(entry_);
+  entry_ = entry;
+  return checked_ && moves ? make_checked_copies() : Status::success();
+}
+
 Status VersionedArray::allocate_buffers(const ArrayOptions& options) {
+  if (mode() == ArrayMode::twin && options.of_program) {
+    PERDURE_TRY_ASSIGN(const bool checked, checks_stores());
+    if (checked) PERDURE_TRY(make_checked_copies());
+  }
   if (mode() == ArrayMode::twin || mode() == ArrayMode::flush) return Status::success();
   if (options.staged) {
     PERDURE_TRY_ASSIGN(staging_, make_buffer(entry_.size_bytes, maps_buffers()));
@@ -197,6 +212,7 @@ void VersionedArray::choose_working() {
   if (twin_writer_ != nullptr && started_ && (taken >> working_copy_ & 1) == 0) return;
   working_copy_ = static_cast<std::uint32_t>(std::countr_one(taken));
   PERDURE_ASSERT(working_copy_ < entry_.copies);
+  if (checked_) checked_->allow_only(working_copy_);
 }
 
 bool VersionedArray::move_on() {
@@ -210,15 +226,15 @@ bool VersionedArray::move_on() {
 }
 
 std::byte* VersionedArray::working() {
-  return buffer_ != nullptr ? buffer_ : copy_address(working_copy_);
+  return buffer_ != nullptr ? buffer_ : seen_address(working_copy_);
 }
 
 const std::byte* VersionedArray::consistent() const {
-  return buffer_ != nullptr ? buffer_ : copy_address(entry_.copy);
+  return buffer_ != nullptr ? buffer_ : seen_address(entry_.copy);
 }
 
 Status VersionedArray::start_empty(const ArrayEntry& entry) {
-  entry_ = entry;
+  PERDURE_TRY(take_entry(entry));
   committed_ = false;
   const std::uint64_t named = named_copies();
   if (mode() != ArrayMode::flush) {
@@ -242,7 +258,7 @@ Status VersionedArray::start_empty(const ArrayEntry& entry) {
 }
 
 Status VersionedArray::start_restored(const ArrayEntry& entry) {
-  entry_ = entry;
+  PERDURE_TRY(take_entry(entry));
   started_ = committed_ = true;
   streamed_begin_ = streamed_end_ = 0;
   choose_working();
@@ -437,6 +453,7 @@ void VersionedArray::commit(const LeafEntry& named) {
 void VersionedArray::retract() {
   wake();
   saved_copy_ = no_copy;
+  if (checked_) checked_->allow_only(working_copy_);
   streamed_begin_ = streamed_end_ = 0;
   if (!compare_) return;
   auto& stale = stale_[working_copy_];

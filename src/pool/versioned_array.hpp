@@ -45,6 +45,7 @@
 #include "pmem/region.hpp"
 #include "pool/array_table.hpp"
 #include "pool/catalogue.hpp"
+#include "pool/checked_copies.hpp"
 #include "pool/page_tracker.hpp"
 #include "pool/twin_writer.hpp"
 
@@ -60,6 +61,8 @@ struct ArrayOptions {
   std::uint32_t part = 0;        // of the arrays of one name
   TwinWriter* writer = nullptr;  // twin without checksums; outlives the array
   bool spare_copy = false;       // a new array gets one more copy: move_on()
+  // The program stores to the array through working() alone: PERDURE_CHECK may guard its copies.
+  bool of_program = false;
 };
 
 // Checks the copy that `entry` names against its checksums, block by block, and copies it to
@@ -99,6 +102,7 @@ class VersionedArray {
     part_of_version_ = version;
     place_ = place;
     idle_ = marks_;
+    if (checked_) checked_->allow_none();
   }
   std::uint64_t part_of_version() const { return part_of_version_; }
   std::size_t place() const { return place_; }
@@ -161,6 +165,8 @@ class VersionedArray {
 
   Status check_options(const ArrayOptions& options) const;
   Status allocate_buffers(const ArrayOptions& options);
+  Status make_checked_copies();
+  Status take_entry(const ArrayEntry& entry);
   bool maps_buffers() const;
   Result<std::uint64_t> save_copy();
   Result<std::uint64_t> save_twin();
@@ -173,6 +179,9 @@ class VersionedArray {
   Status save_blocks(std::uint64_t first_block, std::uint64_t blocks);
   void store_table();
   void checksum_working_copy();
+  std::byte* seen_address(std::uint32_t copy) const {
+    return checked_ ? checked_->at(copy) : copy_address(copy);
+  }
   std::byte* copy_address(std::uint32_t copy) const {
     return device_.base() + entry_.copy_offset(copy);
   }
@@ -211,6 +220,7 @@ class VersionedArray {
   std::vector<std::uint8_t> marked_;                // log: by mark(), not yet in changed_
   std::vector<std::vector<std::uint8_t>> stale_;    // log: blocks in which a copy is out of date
   std::unique_ptr<PageTracker> tracker_;
+  std::unique_ptr<CheckedCopies> checked_;  // twin, with PERDURE_CHECK: where the program stores
   std::uint64_t streamed_begin_ = 0;  // twin: [begin, end) of the working copy went past the cache
   std::uint64_t streamed_end_ = 0;
 };

@@ -72,12 +72,24 @@ Pool open_mpi(const std::string& path, const Options& options, const nb::int_& c
   return std::make_shared<PoolState>(calls, handle, path, PoolState::Kind::ranks);
 }
 
+// As checked(), of a call that may give the copies of arrays other roles, if it fails too.
+template <typename Call>
+void checked_with_roles(const Pool& pool, const Call& call) {
+  try {
+    checked(pool->calls(), call);
+  } catch (const Failure&) {
+    pool->set_saving(false);
+    throw;
+  }
+  pool->set_saving(false);
+}
+
 // Of the calls that give a version.
 std::uint64_t version_of(const Pool& pool, int (*Calls::*call)(perdure_pool*, std::uint64_t*)) {
   perdure_pool* handle = pool->handle();
   const Calls& calls = pool->calls();
   std::uint64_t version = 0;
-  checked(calls, [&] { return (calls.*call)(handle, &version); });
+  checked_with_roles(pool, [&] { return (calls.*call)(handle, &version); });
   return version;
 }
 
@@ -112,7 +124,7 @@ nb::object memory_view(const std::shared_ptr<SharedMemory>& shared, bool read_on
 }
 
 // A view of the copy that is at `place` in the pool, made when it is first asked for.
-nb::object view_at(ArrayState& state, void* place, bool read_only) {
+nb::object view_at(PoolState& pool, ArrayState& state, void* place, bool read_only) {
   if (place == nullptr) {
     throw Failure{PERDURE_E_STATE, "array '" + state.name +
                                        "' has no contents before "
@@ -121,6 +133,7 @@ nb::object view_at(ArrayState& state, void* place, bool read_only) {
   auto& view = state.views[place];
   if (view == nullptr) {
     view = state.size_bytes == 0 ? allocate(0) : view_of_pool(place, state.size_bytes);
+    pool.guard_views();
   }
   return memory_view(view, read_only);
 }
@@ -129,14 +142,15 @@ nb::object working(const Array& array) {
   array.pool->handle();
   ArrayState& state = *array.state;
   if (state.buffer != nullptr) return memory_view(state.buffer, false);
-  return view_at(state, array.pool->calls().working(state.handle), false);
+  return view_at(*array.pool, state, array.pool->calls().working(state.handle), false);
 }
 
 nb::object consistent(const Array& array) {
   array.pool->handle();
   ArrayState& state = *array.state;
   if (state.buffer != nullptr) return memory_view(state.buffer, true);
-  return view_at(state, const_cast<void*>(array.pool->calls().consistent(state.handle)), true);
+  return view_at(*array.pool, state,
+                 const_cast<void*>(array.pool->calls().consistent(state.handle)), true);
 }
 
 void write(const Array& array, std::uint64_t first, std::uint64_t count,
@@ -213,7 +227,7 @@ void bind_pool(nb::module_& api) {
   const auto with_version = [](int (*Calls::*call)(perdure_pool*, std::uint64_t)) {
     return [call](const Pool& pool, std::uint64_t version) {
       perdure_pool* handle = pool->handle();
-      checked(pool->calls(), [&] { return (pool->calls().*call)(handle, version); });
+      checked_with_roles(pool, [&] { return (pool->calls().*call)(handle, version); });
     };
   };
   nb::class_<PoolState>(api, "Pool", "perdure_pool of perdure.h.")
@@ -239,6 +253,7 @@ void bind_pool(nb::module_& api) {
            [](const Pool& pool) {
              perdure_pool* handle = pool->handle();
              checked(pool->calls(), [&] { return pool->calls().commit_begin(handle); });
+             pool->set_saving(true);
            })
       .def("due",
            [](const Pool& pool) {

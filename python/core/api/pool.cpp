@@ -5,6 +5,19 @@
 #include <utility>
 
 namespace perdure::python {
+namespace {
+
+// A value that is wrong is refused by the library.
+bool guards_stores() {
+  const auto wanted = checks_stores();
+  return wanted.ok() && wanted.value();
+}
+
+void require(const Status& status) {
+  if (!status.ok()) throw Failure{static_cast<int>(status.code()), status.message()};
+}
+
+}  // namespace
 
 PoolState::PoolState(const Calls& calls, perdure_pool* handle, std::string path, Kind kind)
     : calls_(&calls), handle_(handle), path_(std::move(path)), kind_(kind) {}
@@ -15,7 +28,10 @@ PoolState::~PoolState() {
   const bool ours = kind_ == Kind::solo && calls_->status(handle_, &status) == PERDURE_OK;
   if (ours && closes_quietly()) return;
   // The library goes on using buffers and scalars, but a view keeps the rank's file locked.
-  for (const auto& array : lent_->arrays) array->views.clear();
+  for (const auto& array : lent_->arrays) {
+    array->guards.clear();
+    array->views.clear();
+  }
   [[maybe_unused]] const LentMemory* kept = lent_.release();
 }
 
@@ -60,6 +76,7 @@ void PoolState::detach_views() {
       if (view.use_count() > 1) needed.emplace_back(view.get(), copy_of(*view));
     }
   }
+  for (const auto& array : lent_->arrays) array->guards.clear();
   for (auto& [view, copy] : needed) detach(*view, std::move(copy));
   for (const auto& array : lent_->arrays) array->views.clear();
 }
@@ -78,12 +95,36 @@ ArrayState* PoolState::open_array(const std::string& name, int type,
   // One in twin or flush mode is passed on, so that the library refuses it on all ranks.
   if (buffer != nullptr) options.buffer = buffer->begin;
   state->buffer = std::move(buffer);
+  state->guards_views = mode == PERDURE_TWIN && size_bytes != 0 && guards_stores();
   checked(*calls_, [&] {
     return calls_->array_open(pool, name.c_str(), type, static_cast<unsigned>(shape.size()),
                               shape.data(), mode, &options, &state->handle);
   });
   lent_->arrays.push_back(std::move(state));
   return lent_->arrays.back().get();
+}
+
+void PoolState::set_saving(bool saving) {
+  saving_ = saving;
+  guard_views();
+}
+
+void PoolState::guard_views() {
+  if (handle_ == nullptr) return;
+  for (const auto& array : lent_->arrays) {
+    if (!array->guards_views) continue;
+    const void* const working = saving_ ? nullptr : calls_->working(array->handle);
+    for (const auto& [place, view] : array->views) {
+      auto& guard = array->guards[place];
+      if (guard == nullptr) {
+        auto made = StoreGuard::create(view->pages.begin(), view->pages.size_bytes(), view->begin,
+                                       array->name);
+        require(made.status());
+        guard = made.take();
+      }
+      require(guard->allow(place == working));
+    }
+  }
 }
 
 std::shared_ptr<SharedMemory> PoolState::bind_scalar(const std::string& name,

@@ -21,6 +21,7 @@
 
 #include "api/calls.hpp"
 #include "api/memory.hpp"
+#include "pool/store_guard.hpp"
 
 namespace perdure::python {
 
@@ -30,6 +31,8 @@ struct ArrayState {
   std::size_t size_bytes = 0;
   std::shared_ptr<SharedMemory> buffer;                  // copy and log: its contents
   std::map<void*, std::shared_ptr<SharedMemory>> views;  // twin and flush: by place in the pool
+  bool guards_views = false;                             // twin, with PERDURE_CHECK
+  std::map<void*, std::unique_ptr<StoreGuard>> guards;   // of the views
 };
 
 // What the library has addresses of.
@@ -59,6 +62,10 @@ class PoolState {
                          int mode, unsigned flags, std::shared_ptr<SharedMemory> buffer,
                          std::size_t size_bytes);
   std::shared_ptr<SharedMemory> bind_scalar(const std::string& name, std::string_view first);
+  // After each call that gives copies other roles: only the working ones may be stored to, and none
+  // while a commit saves them.
+  void guard_views();
+  void set_saving(bool saving);
 
  private:
   bool closes_quietly();
@@ -68,6 +75,7 @@ class PoolState {
   perdure_pool* handle_;
   std::string path_;
   Kind kind_;
+  bool saving_ = false;  // a commit was begun
   std::unique_ptr<LentMemory> lent_ = std::make_unique<LentMemory>();
 };
 

@@ -72,11 +72,13 @@ def _decode_scalar(decoder: Decoder, contents: Any) -> Any:
 
 
 def _dtype_text(dtype: np.dtype[Any], where: str) -> Any:
+    kept: np.dtype[Any] | None = None
+    text: Any = None
     try:
         text = _describe(dtype)
         kept = _dtype(text)
     except (KeyError, TypeError, ValueError):
-        kept = text = None
+        pass  # no such text can be written
     if kept is None or kept != dtype or kept.isalignedstruct != dtype.isalignedstruct:
         raise TypeError(
             f"{where} is of dtype {dtype}, which could not come back as it is; use numbers, dates,"
@@ -93,7 +95,8 @@ def _describe(dtype: np.dtype[Any]) -> Any:
         return {"of": _describe(element), "shape": list(shape)}
     if dtype.names is None:
         return dtype.str
-    fields = [(dtype.fields or {})[name] for name in dtype.names]
+    by_name: Any = dtype.fields
+    fields = [by_name[name] for name in dtype.names]
     return {
         "names": list(dtype.names),
         "formats": [_describe(field[0]) for field in fields],
@@ -125,8 +128,8 @@ def _dtype(text: Any, depth: int = 0) -> np.dtype[Any]:
     }
     if any(title is not None for title in text["titles"]):
         layout["titles"] = text["titles"]
-    aligned = text["aligned"] is True
-    made: np.dtype[Any] = np.dtype(layout, align=aligned)  # type: ignore[call-overload]
+    make: Any = np.dtype
+    made: np.dtype[Any] = make(layout, align=text["aligned"] is True)
     return made
 
 
