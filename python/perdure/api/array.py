@@ -3,16 +3,20 @@
 
 from __future__ import annotations
 
+import math
 import operator
+import sys
+import warnings
 from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from perdure.api.errors import InvalidArgument
+from perdure.api.errors import InvalidArgument, WrongState
 from perdure.api.kinds import Kinds
 from perdure.api.library import _api
+from perdure.api.texts import checked_text
 
 Shape = int | Sequence[int]
 Mode = Literal["copy", "twin", "log", "flush"]
@@ -20,7 +24,9 @@ MODES = {"copy": 1, "twin": 2, "log": 3, "flush": 4}
 _BUFFERED = ("copy", "log")
 _TYPES = {"|u1": 1, "<i4": 2, "<i8": 3, "<f4": 4, "<f8": 5, "<c16": 6}
 _BYTE = 1
+_BYTES_MAX = 2**48
 _CHECKSUM, _NO_CHECKSUM, _MARKS, _COMPARE = 1, 2, 4, 8
+_OWN_REFERENCES = 3  # to an array's root: Array's, that of its view `working`, and the question's
 
 
 class Array:
@@ -30,7 +36,8 @@ class Array:
     itself: nothing is copied. In the modes copy, log and flush they stay where they are; in mode
     twin they swap places with every commit and restore, so that a program takes them anew in each
     step. What was `working` before the commit is read-only from then on, and an assignment to it is
-    a ValueError; slices that were taken of it are not watched.
+    a ValueError. A slice of it would stay writable, into a committed version: the commit is refused
+    while there are any (perdure.open(older_slices=…)).
 
     numpy arrays keep their memory alive. After the pool is closed those that are still referenced
     keep the contents that they had, as ordinary memory that is in no pool; `working` and
@@ -49,6 +56,8 @@ class Array:
     ):
         self._native = native
         self._name, self._shape, self._dtype, self._mode = name, shape, dtype, mode
+        # Slices of `working` have the root as their base, however they were made.
+        self._root: NDArray[Any] | None = None
         self._working: NDArray[Any] | None = None
         self._consistent: NDArray[Any] | None = None
         self._saving = False  # by a commit in the background
@@ -83,8 +92,9 @@ class Array:
         Before the restart, copy and log have their buffer, whose contents stay if the pool is new.
         """
         if self._working is None:
-            self._working = self._on(self._native.working())
-            self._working.flags.writeable = not self._saving
+            self._root = self._on(self._native.working())
+            self._root.flags.writeable = not self._saving
+            self._working = self._root[...]
         return self._working
 
     @property
@@ -110,8 +120,7 @@ class Array:
         """Mode log with marks: elements [first, first + count), in row-major order, were or will be
         changed before the next commit. Local. Raises InvalidArgument beyond the end.
         """
-        scale = self._elements_of_pool(1)
-        self._native.mark(operator.index(first) * scale, operator.index(count) * scale)
+        self._native.mark(*self._range(first, operator.index(count)))
 
     def write(self, first: int, elements: ArrayLike) -> None:
         """Mode twin: stores `elements` at element `first`, in row-major order, of the working copy,
@@ -120,9 +129,8 @@ class Array:
         Raises InvalidArgument beyond the end, WrongState in other modes.
         """
         source = np.ascontiguousarray(elements, dtype=self._dtype).reshape(-1)
-        scale = self._elements_of_pool(1)
         bare = source.view(np.uint8)
-        self._native.write(operator.index(first) * scale, source.size * scale, bare)
+        self._native.write(*self._range(first, source.size), bare)
 
     def box(self, global_shape: Shape, first: Shape) -> None:
         """Says where this rank's array lies in one that all ranks have together.
@@ -137,6 +145,8 @@ class Array:
                 f"array '{self._name}' has {len(self._shape)} extents, not {len(whole)} and"
                 f" {len(begin)}"
             )
+        if any(extent > _BYTES_MAX for extent in (*whole, *begin)):
+            raise InvalidArgument(f"array '{self._name}': no array has 2^48 elements: {whole}")
         if self._dtype.str not in _TYPES:
             whole, begin = (*whole, self._dtype.itemsize), (*begin, 0)
         self._native.box(whole or (1,), begin or (0,))
@@ -149,26 +159,58 @@ class Array:
             return np.empty(self._shape, self._dtype)
         return np.ndarray(self._shape, self._dtype, buffer=memory)
 
-    def _elements_of_pool(self, elements: int) -> int:
-        """How many elements the pool counts for so many of ours."""
-        return elements if self._dtype.str in _TYPES else elements * self._dtype.itemsize
+    def _range(self, first: int, count: int) -> tuple[int, int]:
+        """First element and count, as the pool counts. Raises InvalidArgument beyond the end."""
+        begin, size = operator.index(first), math.prod(self._shape)
+        if not (0 <= begin <= size and 0 <= count <= size - begin):
+            raise InvalidArgument(
+                f"elements {begin} to {begin + count} reach beyond the {size} of array"
+                f" '{self._name}'"
+            )
+        scale = 1 if self._dtype.str in _TYPES else self._dtype.itemsize
+        return begin * scale, count * scale
+
+    def _check_slices(self, begins: bool, refuse: bool) -> None:
+        """Before a commit or restore: slices of `working` that are alive could be stored to when
+        that is no longer the program's turn; `begins` a commit in the background."""
+        if self._root is None or not (begins or self._mode == "twin"):
+            return
+        count = sys.getrefcount(self._root) - _OWN_REFERENCES
+        if count <= 0:
+            return
+        slices = "a slice" if count == 1 else f"{count} slices"
+        when = (
+            "a store through them would reach a committed version, as the copies swap places"
+            if self._mode == "twin"
+            else "a store through them while the commit saves would make a version half old, half"
+            " new"
+        )
+        remedy = "make slices anew after before_write()" if begins else "make slices in each step"
+        sentence = (
+            f"{slices} of array '{self._name}' {'is' if count == 1 else 'are'} alive: {when}; "
+            f"{remedy}, and del those of before; or open the pool with older_slices='warn'"
+        )
+        if refuse:
+            raise WrongState(sentence)
+        warnings.warn(sentence, RuntimeWarning, stacklevel=4)
 
     def _turn(self) -> None:
         """After working and consistent copy may have swapped places."""
         if self._mode == "twin":
             self._protect(True)
-            self._working = self._consistent = None
+            self._root = self._working = self._consistent = None
             self._saving = False
 
     def _protect(self, saving: bool) -> None:
         """Whether a commit saves what the program must not write to meanwhile."""
         self._saving = saving
-        if self._working is not None:
+        if self._root is not None and self._working is not None:
+            self._root.flags.writeable = not saving
             self._working.flags.writeable = not saving
 
     def _let_go(self) -> None:
         """Before the pool is closed: only what the program holds is needed further on."""
-        self._working = self._consistent = None
+        self._root = self._working = self._consistent = None
 
 
 def open_array(
@@ -182,8 +224,14 @@ def open_array(
     buffer: NDArray[Any] | None,
 ) -> Array:
     """Pool.array(), whose arguments are looked at here."""
+    checked_text("the name of an array", name)
     extents = _extents(shape)
     element = _element(name, dtype)
+    size_bytes = math.prod(extents) * element.itemsize
+    if max(size_bytes, *extents, 0) > _BYTES_MAX:
+        raise InvalidArgument(
+            f"array '{name}' of shape {extents} would be larger than 2^48 bytes; make it smaller"
+        )
     if mode not in MODES:
         raise InvalidArgument(f"mode '{mode}' of array '{name}' is not {', '.join(MODES)}")
     if buffer is not None:
@@ -193,10 +241,6 @@ def open_array(
     if code is None:
         kinds.check(name, _kind(element))
         code, stored = _BYTE, (*extents, element.itemsize)
-    elements = 1
-    for extent in extents:
-        elements *= extent
-    size_bytes = elements * element.itemsize
     bare = buffer.reshape(-1).view(np.uint8) if buffer is not None and buffer.size else None
     native = pool.array(name, code, stored, MODES[mode], flags, size_bytes, bare)
     if element.str not in _TYPES:

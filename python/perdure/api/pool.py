@@ -22,9 +22,11 @@ from perdure.api.errors import Error, InvalidArgument, WrongState
 from perdure.api.kinds import Kinds
 from perdure.api.library import _api
 from perdure.api.scalars import Scalars
+from perdure.api.texts import checked_path, checked_text
 from perdure.api.versions import Version, version_number, versions_of
 
 T = TypeVar("T")
+_getpid = os.getpid  # at the end of the interpreter `os` may be gone
 _DELAYS = {"virtual": 0, "wait": 1, "drain": 2}
 _MUST_EXIST, _DISCARD, _ALLOW_OLDER, _ANY_JOB, _ANY_OWNER = 2, 4, 8, 16, 32
 
@@ -61,7 +63,7 @@ class Status:
 
 
 def open(
-    path: str | os.PathLike[str],
+    path: str | bytes | os.PathLike[str],
     comm: Any = None,
     *,
     must_exist: bool = False,
@@ -75,6 +77,7 @@ def open(
     copy_threads: int = 1,
     keep: int = 0,
     levels: str | Mapping[str, object] | None = None,
+    older_slices: Literal["refuse", "warn"] = "refuse",
 ) -> Pool:
     """Opens the pool in directory `path`, or makes it.
 
@@ -94,6 +97,8 @@ def open(
                   has, or 1
     levels        what is kept beyond the pool (docs/levels.md), as "key=value;key=value" or as a
                   mapping; default $PERDURE_LEVELS
+    older_slices  what a commit does while slices of `working` are alive through which a store could
+                  reach a version: refuse, with WrongState, or warn, with a RuntimeWarning
 
     Collective. Other threads run while it waits. Raises Busy, Foreign, WrongRanks, WrongShape (of
     another `keep`), Damaged, NewerFormat, NoSpace, IOFailed, NotFound, Unsupported (also where no
@@ -101,6 +106,8 @@ def open(
     """
     if delay not in _DELAYS:
         raise InvalidArgument(f"delay '{delay}' is not {', '.join(_DELAYS)}")
+    if older_slices not in ("refuse", "warn"):
+        raise InvalidArgument(f"older_slices='{older_slices}' is not refuse or warn")
     flags = {
         _MUST_EXIST: must_exist,
         _DISCARD: discard,
@@ -110,17 +117,20 @@ def open(
     }
     options = _api.Options(
         sum(flag for flag, wanted in flags.items() if wanted),
-        job or _script_name(),
-        emulate,
+        checked_text("job", job or _script_name()),
+        None if emulate is None else checked_text("emulate", emulate),
         _DELAYS[delay],
         _count("copy_threads", copy_threads),
         _count("keep", keep),
         _levels_text(levels),
     )
-    place = os.fspath(path)
+    place = checked_path(path)
     if comm is None:
-        return Pool(_api.open(place, options), place)
-    return Pool(_api.open_mpi(place, options, *_handle_of(comm)), place)
+        pool = Pool(_api.open(place, options), place)
+    else:
+        pool = Pool(_api.open_mpi(place, options, *_handle_of(comm)), place)
+    pool._refuses_slices = older_slices == "refuse"
+    return pool
 
 
 class Pool:
@@ -143,6 +153,8 @@ class Pool:
         self._arrays: list[Array] = []
         self._kinds = Kinds(native)
         self._begun = False  # a commit is under way
+        self._refuses_slices = True
+        self._process = os.getpid()
 
     @property
     def native(self) -> _api.Pool:
@@ -231,8 +243,10 @@ class Pool:
 
         When it has returned on any rank, no crash loses that version. On failure the version before
         stays the newest, arrays keep their contents, and the caller may commit again. Collective.
-        Other threads run meanwhile, and must not write to the arrays.
+        Other threads run meanwhile, and must not write to the arrays. Raises WrongState while
+        slices of `working` of an array in mode twin are alive (open(older_slices=…)).
         """
+        self._check_slices(False)
         version = self._ending(self._native.commit)
         self._turn()
         return version
@@ -241,8 +255,10 @@ class Pool:
         """Begins a commit, which another thread goes on with while the program computes.
 
         Until Array.before_write() or commit_wait() the arrays must not be written to: `working` is
-        read-only. Scalars are saved here. Collective, as perdure_commit_begin().
+        read-only. Scalars are saved here. Collective, as perdure_commit_begin(). Raises WrongState
+        while slices of `working` of any array are alive (open(older_slices=…)).
         """
+        self._check_slices(True)
         self._native.commit_begin()
         self._begun = True
         for array in self._arrays:
@@ -285,6 +301,7 @@ class Pool:
         be restored as well until their space is needed. Arrays that `version` lacks become zero,
         scalars stay. Collective. Raises NotFound, WrongShape, Damaged, and leaves all as it was.
         """
+        self._check_slices(False)
         try:
             self._ending(partial(self._native.restore, version_number(version)))
         finally:
@@ -320,6 +337,8 @@ class Pool:
         error: BaseException | None,
         where: TracebackType | None,
     ) -> None:
+        if self._process != _getpid():
+            return  # a forked child that ends, as by sys.exit()
         # The others may never wait for the commit that this rank has left.
         if error is None or not self._begun or self._native.is_of_one_process:
             self.close()
@@ -328,9 +347,11 @@ class Pool:
         native = getattr(self, "_native", None)
         if native is None or not native.is_open or native.is_of_windows:
             return
+        if self._process != _getpid():
+            return  # a forked child, which has nothing to close
         warnings.warn(f"pool {self._path} was not closed", ResourceWarning, stacklevel=2)
         if native.is_of_one_process:
-            with suppress(WrongState):  # a forked child, or a thread that is still in a call
+            with suppress(WrongState):  # a thread that is still in a call
                 self.close()
 
     def __repr__(self) -> str:
@@ -354,6 +375,10 @@ class Pool:
                 array._protect(False)
         self._begun = False
 
+    def _check_slices(self, begins: bool) -> None:
+        for array in self._arrays:
+            array._check_slices(begins, self._refuses_slices)
+
     def _turn(self) -> None:
         for array in self._arrays:
             array._turn()
@@ -373,8 +398,8 @@ def _script_name() -> str:
 
 def _levels_text(levels: str | Mapping[str, object] | None) -> str | None:
     if isinstance(levels, Mapping):
-        return ";".join(f"{key}={value}" for key, value in levels.items())
-    return levels
+        levels = ";".join(f"{key}={value}" for key, value in levels.items())
+    return None if levels is None else checked_text("levels", levels)
 
 
 def _handle_of(comm: Any) -> tuple[int, int]:

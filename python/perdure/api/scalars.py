@@ -16,9 +16,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from typing import Any, NoReturn
 
+import numpy as np
+
 from perdure.api.errors import InvalidArgument
 from perdure.api.kinds import Kinds
 from perdure.api.library import _api
+from perdure.api.texts import checked_text
 
 ROOM_BYTES = 255
 """Room of a str or bytes that was given without any, in bytes (of UTF-8)."""
@@ -100,7 +103,7 @@ class _Bool(_Codec):
     size_bytes = 1
 
     def pack(self, value: Any) -> bytes:
-        if type(value).__name__ not in ("bool", "bool_"):
+        if not isinstance(value, (bool, np.bool_)):
             raise TypeError(f"bool is wanted, not {type(value).__name__}")
         return b"\1" if value else b"\0"
 
@@ -138,7 +141,13 @@ class _Text(_Bytes):
     def pack(self, value: Any) -> bytes:
         if not isinstance(value, str):
             raise TypeError(f"str is wanted, not {type(value).__name__}")
-        return self._with_length(value.encode(), "text")
+        try:
+            stored = value.encode()
+        except UnicodeEncodeError:
+            raise InvalidArgument(
+                f"{value!r} has half a character, which UTF-8 can't hold"
+            ) from None
+        return self._with_length(stored, "text")
 
     def unpack(self, stored: bytes) -> str:
         return str(super().unpack(stored).decode(errors="replace"))
@@ -169,7 +178,7 @@ def _codec_of(name: str, value: Any) -> tuple[_Codec, Any]:
         return _codec_with_room(value.value, value.bytes_max), value.value
     if isinstance(value, (str, bytes)):
         return _codec_with_room(value, ROOM_BYTES), value
-    if isinstance(value, bool) or type(value).__name__ == "bool_":
+    if isinstance(value, (bool, np.bool_)):
         return _Bool(), value
     if isinstance(value, datetime):
         return _Datetime(), value
@@ -206,6 +215,7 @@ class Scalars:
         object.__setattr__(self, "_places", places)
         packed = {}
         for name, value in values.items():  # all are looked at before the pool knows of any
+            checked_text("the name of a scalar", name)
             codec, first = _codec_of(name, value)
             packed[name] = codec, _packed(codec, name, first)
         for name, (codec, stored) in packed.items():
@@ -240,6 +250,11 @@ class Scalars:
 
 
 def _packed(codec: _Codec, name: str, value: Any) -> bytes:
+    if isinstance(value, np.ndarray):
+        raise TypeError(
+            f"scalar '{name}' is an ndarray of shape {value.shape}; keep it with Pool.array(), or"
+            " one element of it"
+        )
     try:
         return codec.pack(value)
     except (TypeError, InvalidArgument) as wrong:
