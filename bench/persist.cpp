@@ -11,9 +11,8 @@ int main(int argc, char** argv) try {
   perdure::bench::PersistOptions options;
   std::string only;
   CLI::App app(
-      "Copy and flush primitives against libpmem and memcpy, and commits of many arrays; one JSON "
-      "line "
-      "per fact");
+      "Copy and flush primitives against libpmem and memcpy, and commits of many arrays and of few "
+      "pages; one JSON line per fact");
   app.add_flag("--quick", options.quick, "fewer repetitions and flush sizes: under a minute");
   app.add_option("--dir", options.directory, "directory of the file that is written")
       ->check(CLI::ExistingDirectory)
@@ -24,8 +23,8 @@ int main(int argc, char** argv) try {
   app.add_option("--threads", options.threads, "thread counts")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
-  app.add_option("--only", only, "copy, flush or arrays")
-      ->check(CLI::IsMember({"copy", "flush", "arrays"}));
+  app.add_option("--only", only, "copy, flush, arrays or sparse")
+      ->check(CLI::IsMember({"copy", "flush", "arrays", "sparse"}));
   CLI11_PARSE(app, argc, argv);
 
   perdure::Status status;
@@ -35,6 +34,7 @@ int main(int argc, char** argv) try {
   if (wanted("copy")) status = perdure::bench::measure_copies(options);
   if (wanted("flush")) status = perdure::bench::measure_flushes(options);
   if (wanted("arrays")) status = perdure::bench::measure_arrays(options);
+  if (wanted("sparse")) status = perdure::bench::measure_sparse(options);
   if (status.ok()) return 0;
   std::fprintf(stderr, "bench_persist: %s\n", status.message().c_str());
   return 1;

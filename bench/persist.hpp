@@ -54,5 +54,6 @@ Fact fact_of(const std::string& name, const std::string& metric, const std::stri
 Status measure_arrays(const PersistOptions& options);
 Status measure_copies(const PersistOptions& options);
 Status measure_flushes(const PersistOptions& options);
+Status measure_sparse(const PersistOptions& options);
 
 }  // namespace perdure::bench

@@ -94,9 +94,12 @@ enum perdure_mode {
   /* keep + 1 copies in the pool. The application reads perdure_consistent() and writes all of
    * perdure_working(); commit flushes the working copy and they swap roles. Nothing is copied. */
   PERDURE_TWIN = 2,
-  /* As copy, but only the blocks that changed are copied: found by page protection, or, with
-   * PERDURE_MARKS, named by the application through perdure_mark(), or, with PERDURE_COMPARE, found
-   * by comparing. */
+  /* As copy, but only pages that changed are copied: found by the kernel (Linux 6.7; before, and
+   * where containers forbid userfaultfd, by page protection: then system calls that store into the
+   * array, as read() and MPI's receives on a node do, fail with EFAULT), or, with PERDURE_MARKS,
+   * named through perdure_mark(), or, with PERDURE_COMPARE, by comparing. In shared memory, and in
+   * a process with pinned pages (io_uring, InfiniBand) or CUDA, changes are found by comparing. A
+   * read or receive that is pending while a commit runs is not seen: let it complete before. */
   PERDURE_LOG = 3,
   /* One copy in the pool, which the application reads and writes, and no versions of it: commit
    * makes durable what was written so far. After a crash it holds what had reached the medium. */
@@ -107,8 +110,8 @@ enum perdure_array_flags {
   PERDURE_CHECKSUM = 1,    /* checksum every block of data (default for copy and log) */
   PERDURE_NO_CHECKSUM = 2, /* only metadata is checked (default for twin; flush has no other) */
   PERDURE_MARKS = 4,       /* log mode: the application calls perdure_mark() */
-  PERDURE_COMPARE = 8      /* log mode: every block is compared with the pool's; finds stores of
-                              other processes into a shared buffer as well */
+  PERDURE_COMPARE = 8      /* log mode: every page is compared with the pool's; finds all stores,
+                              of other processes and of devices too */
 };
 
 enum perdure_open_flags {
@@ -151,8 +154,10 @@ typedef struct perdure_array_options {
   unsigned flags; /* enum perdure_array_flags */
   void* buffer;   /* copy and log: the application's own buffer, whose contents stay when a new
                      pool restarts; default: Perdure allocates one of zeros, from 4 KiB on at a
-                     page. Log with page protection needs whole pages, which hold nothing else.
-                     With PERDURE_MARKS or PERDURE_COMPARE any buffer will do. */
+                     page. INVALID unless the processor can read and write all of it. It stays
+                     where it is until close: after free(), realloc() or munmap() every commit and
+                     restore is STATE. Log needs whole pages, which hold nothing else and are of
+                     one array; with PERDURE_MARKS or PERDURE_COMPARE any buffer will do. */
 } perdure_array_options;
 
 typedef struct perdure_pool_status {

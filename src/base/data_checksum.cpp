@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/assert.hpp"
 #include "base/checksum.hpp"
 #include "base/environment.hpp"
 #include "base/isal.hpp"
@@ -61,8 +62,11 @@ Result<DataChecksum> chosen_data_checksum() {
 
 std::uint64_t add_data_piece(DataChecksum kind, const void* bytes, std::size_t size_bytes,
                              std::uint64_t seed) {
+  PERDURE_ASSERT(!is_of_pages(kind));
   switch (kind) {
     case DataChecksum::none:
+    case DataChecksum::crc64_of_pages:
+    case DataChecksum::xxh3_of_pages:
       break;
     case DataChecksum::crc64:
       return crc64(bytes, size_bytes, seed);

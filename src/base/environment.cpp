@@ -28,6 +28,7 @@ constexpr auto names = std::to_array<std::string_view>({
     "PERDURE_CACHE_HOST",
     "PERDURE_CACHE_MODEL",
     "PERDURE_CACHE_REPORT",
+    "PERDURE_CHECK",
     "PERDURE_CHECKSUM",
     "PERDURE_CLANG",
     "PERDURE_COMMIT_LIMIT",
@@ -92,6 +93,7 @@ constexpr auto names = std::to_array<std::string_view>({
     "PERDURE_TORCH_PYTHON",
     "PERDURE_TRACE",
     "PERDURE_TRACE_STARTED_AGAIN",
+    "PERDURE_TRACKER",
     "PERDURE_WINDOWS",
 });
 

@@ -160,6 +160,16 @@ bool is_in_loaded_code(std::uintptr_t address) {
   return ::dl_iterate_phdr(look_in_image, &address) != 0;
 }
 
+std::uint64_t libraries_loaded() {
+  std::uint64_t loaded = 0;
+  const auto read = [](dl_phdr_info* info, std::size_t, void* data) {
+    *static_cast<std::uint64_t*>(data) = info->dlpi_adds;
+    return 1;
+  };
+  (void)::dl_iterate_phdr(read, &loaded);
+  return loaded;
+}
+
 void* function_named(const char* name) {
   return ::dlsym(RTLD_DEFAULT, name);
 }

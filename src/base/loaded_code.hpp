@@ -20,6 +20,9 @@ namespace perdure {
 // Whether the address is in code or data of the executable or of a library.
 bool is_in_loaded_code(std::uintptr_t address);
 
+// How many the loader has loaded so far.
+std::uint64_t libraries_loaded();
+
 // What calls of `name` by the process lead to by default; null: there is no such function.
 void* function_named(const char* name);
 

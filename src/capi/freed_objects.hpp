@@ -26,4 +26,10 @@ class FreedObjects {
   static bool may_go(std::uintptr_t begin, std::uintptr_t end);
 };
 
+// The calls that free memory lead to freed_objects.cpp, in libraries that were loaded since, too,
+// until nobody needs it.
+enum class FreedMemory : unsigned { objects = 1, buffers = 2 };
+void lead_freeing_calls(FreedMemory memory);
+void stop_leading_freeing_calls(FreedMemory memory);
+
 }  // namespace perdure

@@ -5,6 +5,7 @@
 
 #include "base/agreement.hpp"
 #include "base/commit_watch.hpp"
+#include "freed_buffers.hpp"
 #include "levels/levels.hpp"
 #include "pool_energy.hpp"
 #include "pool_handle.hpp"
@@ -68,6 +69,7 @@ Status open_array(perdure_pool* pool, const char* name, perdure::ArrayShape shap
   given.marks = (options.flags & PERDURE_MARKS) != 0;
   given.compare = (options.flags & PERDURE_COMPARE) != 0;
   PERDURE_TRY_ASSIGN(auto opened, pool->pool->open_array(name, shape, given));
+  perdure::FreedBuffers::watch(*opened);
   pool->arrays.push_back(std::make_unique<perdure_array>(perdure_array{opened, pool, element}));
   *array = pool->arrays.back().get();
   return Status::success();

@@ -10,6 +10,7 @@
 #include "base/agreement.hpp"
 #include "base/commit_watch.hpp"
 #include "base/environment.hpp"
+#include "freed_buffers.hpp"
 #include "ipv/object_set.hpp"
 #include "levels/levels.hpp"
 #include "pmem/region_format.hpp"
@@ -20,6 +21,7 @@ perdure_pool::perdure_pool() = default;
 
 perdure_pool::~perdure_pool() {
   perdure::note_closed(*this);
+  for (const auto& array : arrays) perdure::FreedBuffers::forget(*array->array);
   if (levels && !fork.in_child()) levels->close(!closes_alone);
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/checksum.hpp"
 #include "pmem/flush.hpp"
+#include "pool/block_checksum.hpp"
 #include "pool/state_word.hpp"
 
 namespace perdure {
@@ -147,6 +148,9 @@ Result<ArrayEntry> parse_array(Reader& reader, std::uint64_t allocated_end,
   entry.shape.mode = static_cast<ArrayMode>(format.mode);
   entry.shape.checksums = format.checksums != 0;
   if (entry.shape.checksums) entry.checksum = static_cast<DataChecksum>(format.checksums);
+  if (is_of_pages(entry.checksum) && !has_pages(bounds.block_bytes)) {
+    return damaged("array " + quoted(entry.name) + " has checksums of pages, and blocks without");
+  }
   entry.shape.extents.assign(format.shape, format.shape + format.dimensions);
   auto bytes = checked_bytes(entry.shape);
   if (!bytes.ok()) {

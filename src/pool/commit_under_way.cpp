@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "pool/commit_under_way.hpp"
 
+#include "pool/buffer_memory.hpp"
+
 namespace perdure {
 
 void VersionUnderWay::add(VersionedArray& array, ArrayId entry) {
@@ -16,9 +18,14 @@ std::vector<VersionedArray*> VersionUnderWay::arrays() const {
 }
 
 Status VersionUnderWay::collect_changes() const {
+  bool tracked = false;
   for (const Participant& participant : participants) {
     PERDURE_TRY(participant.array->collect_changes());
+    tracked = tracked || participant.array->is_tracked();
   }
+  if (!tracked) return Status::success();
+  const bool unseen = stores_may_go_unseen();  // after all pages are protected
+  for (const Participant& participant : participants) participant.array->note_unseen(unseen);
   return Status::success();
 }
 

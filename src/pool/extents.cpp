@@ -5,6 +5,7 @@
 
 #include "base/assert.hpp"
 #include "pmem/flush.hpp"
+#include "pool/block_checksum.hpp"
 
 namespace perdure {
 namespace {
@@ -129,6 +130,9 @@ Result<ArrayEntry> lay_out(const std::string& name, std::uint32_t part, const Ar
   entry.stride_bytes = align_up(std::max<std::uint64_t>(entry.size_bytes, 1), align);
   if (!shape.checksums) return entry;
   PERDURE_TRY_ASSIGN(entry.checksum, chosen_data_checksum());
+  const std::uint64_t page_bytes = geometry.block_bytes / pages_per_block;
+  const bool pages = shape.mode == ArrayMode::log && has_pages(geometry.block_bytes);
+  if (pages && bytes > page_bytes) entry.checksum = by_pages(entry.checksum);
   const std::uint64_t table_bytes = 8 * block_count(entry.size_bytes, geometry.block_bytes);
   const std::uint64_t table_align = std::min<std::uint64_t>(align, cache_line_bytes);
   entry.table_stride_bytes = align_up(std::max<std::uint64_t>(table_bytes, 8), table_align);

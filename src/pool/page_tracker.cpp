@@ -1,114 +1,145 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "pool/page_tracker.hpp"
 
-#include <sys/mman.h>
 #include <unistd.h>
 
-#include <array>
-#include <atomic>
-#include <cerrno>
+#include <cstdlib>
+#include <map>
 #include <mutex>
+#include <string_view>
+#include <utility>
 
-#include "pool/fault_handler.hpp"
+#include "base/assert.hpp"
+#include "base/environment.hpp"
+#include "base/fork_guard.hpp"
+#include "pool/fault_tracker.hpp"
+#include "pool/written_tracker.hpp"
 
 namespace perdure {
-
-// Read by the signal handler: everything it touches is atomic or set before `base` is published.
-struct TrackedRange {
-  std::atomic<std::uintptr_t> base{0};  // 0: free
-  std::size_t size_bytes = 0;
-  std::size_t block_bytes = 0;
-  std::unique_ptr<std::atomic<std::uint8_t>[]> touched;
-  std::size_t blocks = 0;
-};
-
 namespace {
 
-constexpr std::size_t ranges_max = 256;
-std::array<TrackedRange, ranges_max> ranges;
-std::mutex ranges_mutex;  // for claiming and releasing; the handler does not take it
+constexpr std::size_t chunk_bytes = std::size_t{2} << 20U;
+constexpr std::uint8_t full_in_turn = 3;
+constexpr std::uint8_t left_versions = 60;
 
-// A fault claimant.
-bool unprotect_touched_block(std::uintptr_t address) {
-  for (TrackedRange& range : ranges) {
-    const std::uintptr_t base = range.base.load(std::memory_order_acquire);
-    if (base == 0 || address < base || address >= base + range.size_bytes) continue;
-    const std::size_t block = (address - base) / range.block_bytes;
-    const std::size_t begin = block * range.block_bytes;
-    const std::size_t count = std::min(range.block_bytes, range.size_bytes - begin);
-    range.touched[block].store(1, std::memory_order_relaxed);
-    return ::mprotect(reinterpret_cast<void*>(base + begin), count, PROT_READ | PROT_WRITE) == 0;
+// Of all trackers of the process: one that protects a page takes from the other what was stored.
+std::mutex watched_mutex;
+std::map<std::uintptr_t, std::uintptr_t>& watched() {
+  static auto* const ranges = new std::map<std::uintptr_t, std::uintptr_t>;  // outlives all
+  return *ranges;
+}
+
+Status claim(std::uintptr_t begin, std::uintptr_t end) {
+  const std::lock_guard<std::mutex> lock(watched_mutex);
+  static std::uint64_t depth = fork_depth();
+  if (std::exchange(depth, fork_depth()) != depth) watched().clear();  // they are the parent's
+  const auto above = watched().lower_bound(end);
+  if (above != watched().begin() && std::prev(above)->second > begin) {
+    return {Code::invalid_argument,
+            "the buffer overlaps that of another array in log mode, and what changed can be "
+            "noted for one of them only; use PERDURE_MARKS, PERDURE_COMPARE or mode copy"};
   }
-  return false;
+  watched().emplace(begin, end);
+  return Status::success();
+}
+
+void give_back(std::uintptr_t begin) {
+  const std::lock_guard<std::mutex> lock(watched_mutex);
+  watched().erase(begin);
+}
+
+// What the environment asks for, or what there is.
+Result<TrackerKind> choose_kind() {
+  const std::string asked = environment("PERDURE_TRACKER");
+  if (asked == "faults") return TrackerKind::faults;
+  if (asked == "kernel") return TrackerKind::kernel;
+  if (asked.empty()) {
+    return WrittenTracker::available().ok() ? TrackerKind::kernel : TrackerKind::faults;
+  }
+  return Status(Code::invalid_argument, "PERDURE_TRACKER=", asked, " is neither kernel nor faults");
+}
+
+Result<std::unique_ptr<PageTracker>> make(std::byte* base, std::size_t size_bytes,
+                                          TrackerKind kind) {
+  static const Result<TrackerKind> chosen = choose_kind();
+  PERDURE_TRY(chosen.status());
+  if (kind == TrackerKind::chosen) kind = chosen.value();
+  if (kind == TrackerKind::faults) return FaultTracker::create(base, size_bytes);
+  return WrittenTracker::create(base, size_bytes);
 }
 
 }  // namespace
 
-PageTracker::PageTracker(TrackedRange* range) : range_(range) {}
-
-Result<std::unique_ptr<PageTracker>> PageTracker::create(std::byte* base, std::size_t size_bytes,
-                                                         std::size_t block_bytes) {
-  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-  const auto address = reinterpret_cast<std::uintptr_t>(base);
-  if (address % page != 0 || block_bytes % page != 0) {
-    return Status(
-        Code::invalid_argument, "page protection needs a buffer and blocks aligned to ", page,
-        " bytes; let Perdure allocate the buffer, or use PERDURE_MARKS or PERDURE_COMPARE");
-  }
-  claim_faults(unprotect_touched_block);
-  const std::lock_guard<std::mutex> lock(ranges_mutex);
-  for (TrackedRange& range : ranges) {
-    if (range.base.load() != 0) continue;
-    range.size_bytes = (size_bytes + page - 1) / page * page;
-    range.block_bytes = block_bytes;
-    range.blocks = (size_bytes + block_bytes - 1) / block_bytes;
-    range.touched = std::make_unique<std::atomic<std::uint8_t>[]>(range.blocks);
-    range.base.store(address, std::memory_order_release);
-    return std::unique_ptr<PageTracker>(new PageTracker(&range));
-  }
-  return Status(Code::no_space, "more than 256 arrays use page protection; use PERDURE_MARKS");
-}
+PageTracker::PageTracker(std::byte* base, std::size_t size_bytes)
+    : base_(base), size_bytes_(size_bytes), chunks_((size_bytes + chunk_bytes - 1) / chunk_bytes) {}
 
 PageTracker::~PageTracker() {
-  const std::lock_guard<std::mutex> lock(ranges_mutex);
-  const auto base = range_->base.load();
-  ::mprotect(reinterpret_cast<void*>(base), range_->size_bytes, PROT_READ | PROT_WRITE);
-  range_->base.store(0, std::memory_order_release);
+  PERDURE_ASSERT(stopped_);  // by the destructors of both kinds
+}
+
+void PageTracker::stop(bool mapped) {
+  if (stopped_.exchange(true)) return;
+  unwatch(mapped);
+  give_back(reinterpret_cast<std::uintptr_t>(base_));
+}
+
+Result<std::unique_ptr<PageTracker>> PageTracker::create(std::byte* base, std::size_t size_bytes,
+                                                         TrackerKind kind) {
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  const auto address = reinterpret_cast<std::uintptr_t>(base);
+  if (address % page != 0) {
+    return Status(Code::invalid_argument,
+                  "a buffer whose changes are to be found must begin at a "
+                  "multiple of ",
+                  page, " bytes; let Perdure allocate it, or use PERDURE_MARKS or PERDURE_COMPARE");
+  }
+  const std::size_t whole = (size_bytes + page - 1) / page * page;
+  PERDURE_TRY(claim(address, address + whole));
+  auto made = make(base, whole, kind);
+  if (!made.ok()) give_back(address);
+  return made;
+}
+
+ByteRange PageTracker::range_of(std::size_t first, std::size_t end) const {
+  return {first * chunk_bytes, std::min(end * chunk_bytes, size_bytes_)};
 }
 
 Status PageTracker::watch() {
-  for (std::size_t block = 0; block < range_->blocks; ++block) {
-    range_->touched[block].store(0, std::memory_order_relaxed);
+  for (Chunk& chunk : chunks_) chunk = {};
+  return protect({0, size_bytes_});
+}
+
+Status PageTracker::collect(PageSet& changed) {
+  for (std::size_t first = 0; first < chunks_.size();) {
+    const bool left = chunks_[first].left != 0;
+    std::size_t end = first;
+    while (end < chunks_.size() && (chunks_[end].left != 0) == left) ++end;
+    if (left) {
+      changed.add(range_of(first, end));
+    } else {
+      PERDURE_TRY(take(range_of(first, end), changed));
+    }
+    first = end;
   }
-  if (::mprotect(reinterpret_cast<void*>(range_->base.load()), range_->size_bytes, PROT_READ) !=
-      0) {
-    return errno_status("mprotect of an array in log mode", errno);
-  }
+  for (std::size_t chunk = 0; chunk < chunks_.size(); ++chunk) PERDURE_TRY(choose(chunk, changed));
   return Status::success();
 }
 
-Status PageTracker::collect(std::vector<std::uint8_t>& changed) {
-  for (std::size_t block = 0; block < range_->blocks;) {
-    if (range_->touched[block].load(std::memory_order_relaxed) == 0) {
-      ++block;
-      continue;
-    }
-    std::size_t end = block;
-    // Protect before clearing: a store by a thread that should not be storing now is then
-    // tracked once more instead of being missed.
-    for (; end < range_->blocks && range_->touched[end].load(std::memory_order_relaxed) != 0;
-         ++end) {
-      changed[end] = 1;
-    }
-    const std::size_t begin_byte = block * range_->block_bytes;
-    const std::size_t end_byte = std::min(end * range_->block_bytes, range_->size_bytes);
-    if (::mprotect(reinterpret_cast<void*>(range_->base.load() + begin_byte), end_byte - begin_byte,
-                   PROT_READ) != 0) {
-      return errno_status("mprotect of an array in log mode", errno);
-    }
-    for (; block < end; ++block) range_->touched[block].store(0, std::memory_order_relaxed);
+// Whether the chunk is watched until the next collect().
+Status PageTracker::choose(std::size_t number, const PageSet& changed) {
+  Chunk& chunk = chunks_[number];
+  const ByteRange range = range_of(number, number + 1);
+  if (chunk.left != 0) {
+    if (--chunk.left != 0) return Status::success();
+    chunk.full = full_in_turn - 1;
+    return protect(range);
   }
-  return Status::success();
+  const PageRun pages = changed.pages_of(range);
+  const bool full = changed.count(pages) * 8 >= (pages.end - pages.first) * 7;
+  chunk.full = full ? static_cast<std::uint8_t>(chunk.full + 1) : std::uint8_t{0};
+  if (chunk.full < full_in_turn) return Status::success();
+  chunk.left = left_versions;
+  return release(range);
 }
 
 }  // namespace perdure

@@ -1,47 +1,81 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Page tracker: finds the blocks of a buffer that the application stores into, by write-protecting
-// them and catching the fault of the first store to each.
+// Page tracker: finds the pages of a buffer that were stored into since it last looked.
 //
-// The buffer must be page-aligned and have its last page to itself, and a block must be a multiple
-// of the page size. It stays mapped until the tracker is gone. A fault elsewhere goes
-// to the handler that was there before. Stores made by the kernel on the application's behalf
-// (read(), and the single-copy transports of MPI libraries) into a protected block fail with EFAULT
-// instead of being tracked: receive into another buffer, or use PERDURE_MARKS.
+// There are two. WrittenTracker (written_tracker.hpp) asks the kernel, from Linux 6.7 on: it sees
+// what read(), MPI's single-copy receives and threads with blocked signals store. FaultTracker
+// (fault_tracker.hpp) catches faults, where the kernel is older or a container forbids
+// userfaultfd(). PERDURE_TRACKER=kernel or =faults asks for one of them.
 //
-// Threads: stores may come from any thread; watch() and collect() from the thread of the pool.
+// Neither sees stores that do not go through this mapping of the memory: of other processes, of
+// other mappings, and of devices and of the kernel through pages that were pinned before
+// (unseen_stores.hpp).
+//
+// The first store to a page costs a fault. So a chunk of 2 MiB nearly all of whose pages changed in
+// each of the last three versions is left writable, and counts as changed; after 60 more versions
+// it is watched again for one.
+//
+// The buffer must be page-aligned and have its last page to itself, and lie in no other tracker's.
+// It stays mapped until the tracker is gone, or stop() was called. Threads: stores may come from
+// any; stop() and expose() from any; the others from the thread of the pool.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <vector>
 
 #include "base/status.hpp"
+#include "pmem/page_ranges.hpp"
+#include "pool/page_set.hpp"
 
 namespace perdure {
 
-struct TrackedRange;
+enum class TrackerKind : std::uint8_t { chosen, kernel, faults };
 
 class PageTracker {
  public:
-  // At most 256 ranges are tracked at a time in a process.
   static Result<std::unique_ptr<PageTracker>> create(std::byte* base, std::size_t size_bytes,
-                                                     std::size_t block_bytes);
-  ~PageTracker();  // lifts the protection
+                                                     TrackerKind kind = TrackerKind::chosen);
+  virtual ~PageTracker();
   PageTracker(const PageTracker&) = delete;
   PageTracker& operator=(const PageTracker&) = delete;
 
-  // Protects the whole buffer; nothing counts as changed from here on.
+  // Watches the whole buffer; nothing counts as changed from here on.
   Status watch();
+  // Adds what was stored into since watch() or the last collect(), and watches it again.
+  Status collect(PageSet& changed);
+  // Nothing is watched any more, in memory that is still `mapped`, or went.
+  void stop(bool mapped);
+  // The memory may move: it is as any other, and all of it counts as changed.
+  virtual void expose() {}
 
-  // Sets changed[b] for each block that was stored into since watch() or the last collect(), and
-  // protects those blocks again.
-  Status collect(std::vector<std::uint8_t>& changed);
+ protected:
+  PageTracker(std::byte* base, std::size_t size_bytes);
+
+  std::byte* base() const { return base_; }
+  std::size_t size_bytes() const { return size_bytes_; }  // whole pages
+
+  // Of whole chunks. From here on stores are noted / are not, and cost nothing.
+  virtual void unwatch(bool mapped) = 0;
+  virtual Status protect(ByteRange range) = 0;
+  virtual Status release(ByteRange range) = 0;
+  // Adds what was stored into since the last protect() or take(), and protects it again.
+  virtual Status take(ByteRange range, PageSet& changed) = 0;
 
  private:
-  explicit PageTracker(TrackedRange* range);
-  TrackedRange* range_;
+  struct Chunk {
+    std::uint8_t full = 0;  // versions in turn in which nearly all of it changed
+    std::uint8_t left = 0;  // it is left writable, for so many versions
+  };
+  ByteRange range_of(std::size_t first, std::size_t end) const;
+  Status choose(std::size_t chunk, const PageSet& changed);
+
+  std::byte* base_;
+  std::size_t size_bytes_;
+  std::vector<Chunk> chunks_;
+  std::atomic<bool> stopped_{false};
 };
 
 }  // namespace perdure

@@ -383,7 +383,10 @@ Result<std::uint64_t> Pool::commit_wait() {
 
 Status Pool::check_all_staged() const {
   for (const auto& [number, open] : open_) {
-    if (open.array->staged()) continue;
+    if (open.array->staged()) {
+      PERDURE_TRY(open.array->check_buffer_here());
+      continue;
+    }
     return Status(Code::wrong_state, "array ", quoted(open.array->name()), " is in ",
                   mode_name(open.array->mode()),
                   " mode and was not opened as staged, so the pool can't be committed "

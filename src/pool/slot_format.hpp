@@ -55,7 +55,7 @@ static_assert(offsetof(SlotBodyFormat, parent) == 56);
 struct ArrayFormat {
   std::uint32_t type;        // perdure_type
   std::uint32_t mode;        // perdure_mode
-  std::uint32_t checksums;   // base/data_checksum.hpp: 1 CRC-64, 2 XXH3; 0: there are none
+  std::uint32_t checksums;   // base/data_checksum.hpp; 0: there are none
   std::uint32_t dimensions;  // 1 to 8
   std::uint64_t shape[dimensions_max];
   std::uint64_t first_offset;        // of copy 0

@@ -14,7 +14,7 @@
 #include <mutex>
 #include <string_view>
 
-#include "base/process_place.hpp"
+#include "base/environment.hpp"
 #include "pool/array_entry.hpp"
 #include "pool/fault_handler.hpp"
 

@@ -12,6 +12,7 @@
 #include "base/checksum.hpp"
 #include "pmem/flush.hpp"
 #include "pmem/media_guard.hpp"
+#include "pool/buffer_memory.hpp"
 
 namespace perdure {
 namespace {
@@ -64,7 +65,8 @@ Status block_damaged(const std::string& name, std::uint64_t begin, std::uint64_t
 }  // namespace
 
 Status verify_and_copy(const Device& device, const ArrayEntry& entry, std::uint64_t block_bytes,
-                       std::byte* copy_to, std::vector<std::uint64_t>* table) {
+                       std::byte* copy_to, std::vector<std::uint64_t>* table,
+                       std::vector<std::uint64_t>* of_pages) {
   const std::byte* from = device.base() + entry.copy_offset(entry.copy);
   if (!entry.shape.checksums) {
     if (copy_to == nullptr) return Status::success();
@@ -89,7 +91,9 @@ Status verify_and_copy(const Device& device, const ArrayEntry& entry, std::uint6
     if (auto bad = first_unreadable(from + begin, count)) {
       return unreadable(entry.name, begin + *bad);
     }
-    if (data_checksum(entry.checksum, from + begin, count) != expected[block])
+    std::uint64_t* const sums =
+        of_pages == nullptr ? nullptr : of_pages->data() + block * pages_per_block;
+    if (block_checksum(entry.checksum, block_bytes, from + begin, count, sums) != expected[block])
       return block_damaged(entry.name, begin, count);
     if (copy_to != nullptr) std::memcpy(copy_to + begin, from + begin, count);
   }
@@ -102,13 +106,17 @@ VersionedArray::VersionedArray(Device& device, ParallelWriter& writer, const Arr
       writer_(writer),
       entry_(entry),
       block_bytes_(geometry.block_bytes),
+      page_bytes_(geometry.block_bytes),
       buffer_(static_cast<std::byte*>(options.buffer)),
       marks_(options.marks),
       compare_(options.compare),
       keep_contents_(options.keep_contents && options.buffer != nullptr),
       twin_writer_(options.writer),
       named_(geometry.slots, no_copy) {
-  tracked_ = mode() == ArrayMode::log && !marks_ && !compare_;
+  const bool log = mode() == ArrayMode::log;
+  tracked_ = log && !marks_ && !compare_;
+  const bool may_be_pages = log && !entry_.shape.checksums && has_pages(block_bytes_);
+  if (sums_pages() || may_be_pages) page_bytes_ = block_bytes_ / pages_per_block;
 }
 
 bool VersionedArray::maps_buffers() const {
@@ -133,10 +141,15 @@ Result<std::unique_ptr<VersionedArray>> VersionedArray::create(Device& device,
   if (entry.shape.checksums) {
     array->tables_.assign(entry.copies, std::vector<std::uint64_t>(array->blocks()));
   }
+  const PageSet pages(entry.size_bytes, array->page_bytes_);
+  if (array->sums_pages()) {
+    array->page_sums_.assign(entry.copies, std::vector<std::uint64_t>(pages.pages()));
+  }
   if (array->mode() == ArrayMode::log) {
-    array->changed_.resize(array->blocks());
-    if (options.marks) array->marked_.resize(array->blocks());
-    array->stale_.assign(entry.copies, std::vector<std::uint8_t>(array->blocks(), 1));
+    array->changed_ = pages;
+    if (options.marks) array->marked_ = pages;
+    array->stale_.assign(entry.copies, pages);
+    for (PageSet& stale : array->stale_) stale.add_all();
   }
   array->choose_working();
   return array;
@@ -181,14 +194,58 @@ Status VersionedArray::allocate_buffers(const ArrayOptions& options) {
   if (options.staged) {
     PERDURE_TRY_ASSIGN(staging_, make_buffer(entry_.size_bytes, maps_buffers()));
   }
+  if (buffer_ != nullptr) PERDURE_TRY(check_buffer());
   if (buffer_ == nullptr) {
     PERDURE_TRY_ASSIGN(buffer_, make_buffer(entry_.size_bytes, maps_buffers()));
     owns_buffer_ = true;
   }
   source_ = buffer_;
   if (!tracked_ || entry_.size_bytes == 0) return Status::success();
-  PERDURE_TRY_ASSIGN(tracker_, PageTracker::create(buffer_, entry_.size_bytes, block_bytes_));
+  auto made = PageTracker::create(buffer_, entry_.size_bytes, options.tracker);
+  if (!made.ok()) return named(made.status());
+  tracker_ = made.take();
   return Status::success();
+}
+
+// Where others store to the buffer, no tracker sees it.
+Status VersionedArray::check_buffer() {
+  const auto stores = check_buffer_memory(buffer_, entry_.size_bytes);
+  if (!stores.ok()) return named(stores.status());
+  if (!tracked_ || stores.value() == Stores::by_this_mapping) return Status::success();
+  tracked_ = false;
+  compare_ = true;
+  return Status::success();
+}
+
+void VersionedArray::lose_buffer(const char* how) {
+  lost_ = how;
+  if (tracker_) tracker_->stop(true);
+}
+
+void VersionedArray::move_buffer() {
+  if (tracker_) tracker_->expose();
+}
+
+void VersionedArray::end_move_of_buffer(bool kept) {
+  if (kept) return;
+  lost_ = "moved by realloc()";
+  if (tracker_) tracker_->stop(false);
+}
+
+Status VersionedArray::check_buffer_here() const {
+  if (given_buffer() == nullptr) return Status::success();
+  const char* const how = lost_;
+  if (how == nullptr && is_mapped(buffer_, entry_.size_bytes)) return Status::success();
+  return Status(Code::wrong_state, "array ", quoted(name()), ": its buffer of ", entry_.size_bytes,
+                " bytes was ", how == nullptr ? "unmapped" : how,
+                " by the program, so there is nothing to commit: a buffer stays where it is until "
+                "the pool is closed. Close the pool, whose last version is whole, and open it anew "
+                "with the buffer that there is now");
+}
+
+Status VersionedArray::named(const Status& status) const {
+  if (status.ok()) return status;
+  return Status(status.code(), "array ", quoted(name()), ": ", status.message());
 }
 
 std::uint64_t VersionedArray::blocks() const {
@@ -234,6 +291,7 @@ const std::byte* VersionedArray::consistent() const {
 }
 
 Status VersionedArray::start_empty(const ArrayEntry& entry) {
+  PERDURE_TRY(check_buffer_here());
   PERDURE_TRY(take_entry(entry));
   committed_ = false;
   const std::uint64_t named = named_copies();
@@ -252,29 +310,36 @@ Status VersionedArray::start_empty(const ArrayEntry& entry) {
       if ((named >> copy & 1) == 0) std::memset(copy_address(copy), 0, entry_.size_bytes);
     }
   }
-  for (auto& stale : stale_) std::ranges::fill(stale, std::uint8_t{1});
+  for (PageSet& stale : stale_) stale.add_all();
   wake();
-  return tracker_ ? tracker_->watch() : Status::success();
+  return watch();
 }
 
 Status VersionedArray::start_restored(const ArrayEntry& entry) {
+  PERDURE_TRY(check_buffer_here());
   PERDURE_TRY(take_entry(entry));
   started_ = committed_ = true;
   streamed_begin_ = streamed_end_ = 0;
   choose_working();
   auto* table = entry_.shape.checksums ? &tables_[entry_.copy] : nullptr;
+  auto* of_pages = sums_pages() ? &page_sums_[entry_.copy] : nullptr;
   if (mode() != ArrayMode::flush) {
-    PERDURE_TRY(verify_and_copy(device_, entry_, block_bytes_, buffer_, table));
+    PERDURE_TRY(verify_and_copy(device_, entry_, block_bytes_, buffer_, table, of_pages));
   }
   if (mode() != ArrayMode::log) return Status::success();
-  std::ranges::fill(changed_, std::uint8_t{0});
-  std::ranges::fill(marked_, std::uint8_t{0});
+  changed_.clear();
+  marked_.clear();
   idle_ = marks_;
-  for (std::uint32_t copy = 0; copy < entry_.copies; ++copy) {
-    const std::uint8_t behind = copy == entry_.copy ? 0 : 1;
-    std::ranges::fill(stale_[copy], behind);
-  }
-  return tracker_ ? tracker_->watch() : Status::success();
+  for (PageSet& stale : stale_) stale.add_all();
+  stale_[entry_.copy].clear();
+  return watch();
+}
+
+Status VersionedArray::watch() {
+  if (!tracker_) return Status::success();
+  PERDURE_TRY(named(tracker_->watch()));
+  unseen_ = stores_may_go_unseen();
+  return Status::success();
 }
 
 void VersionedArray::wake() {
@@ -294,8 +359,7 @@ Status VersionedArray::mark(std::uint64_t first_byte, std::uint64_t count_bytes)
     return {Code::wrong_state, "array " + quoted(name()) + " was not opened with PERDURE_MARKS"};
   }
   if (count_bytes == 0) return Status::success();
-  const std::uint64_t last = (first_byte + count_bytes - 1) / block_bytes_;
-  for (std::uint64_t block = first_byte / block_bytes_; block <= last; ++block) marked_[block] = 1;
+  marked_.add(ByteRange{first_byte, first_byte + count_bytes});
   wake();
   return Status::success();
 }
@@ -319,11 +383,16 @@ Status VersionedArray::write(std::uint64_t first_byte, std::uint64_t count_bytes
 }
 
 Status VersionedArray::collect_changes() {
+  PERDURE_TRY(check_buffer_here());
   source_ = buffer_;
-  for (std::size_t block = 0; block < marked_.size(); ++block) {
-    changed_[block] |= std::exchange(marked_[block], std::uint8_t{0});
+  if (marks_) {
+    changed_.add(marked_);
+    marked_.clear();
   }
-  return tracker_ ? tracker_->collect(changed_) : Status::success();
+  if (!tracker_) return Status::success();
+  compare_now_ = compare_now_ || unseen_;
+  unseen_ = true;  // note_unseen() may know better
+  return named(tracker_->collect(changed_));
 }
 
 void VersionedArray::stage() {
@@ -345,18 +414,33 @@ Result<std::uint64_t> VersionedArray::save() {
   return Status(Code::invalid_argument, "unknown mode");
 }
 
-Status VersionedArray::save_blocks(std::uint64_t first_block, std::uint64_t block_total) {
-  const std::uint64_t begin = first_block * block_bytes_;
-  const std::uint64_t end = std::min((first_block + block_total) * block_bytes_, entry_.size_bytes);
+Status VersionedArray::save_pages(PageRun run) {
+  if (run.empty()) return Status::success();
+  const std::uint64_t begin = run.first * page_bytes_;
+  const std::uint64_t end = std::min(run.end * page_bytes_, entry_.size_bytes);
   const std::uint64_t offset = entry_.copy_offset(working_copy_) + begin;
   if (!entry_.shape.checksums) return writer_.copy(offset, source_ + begin, end - begin);
-  return writer_.copy_with_checksums(
+  auto& sums = sums_pages() ? page_sums_[working_copy_] : tables_[working_copy_];
+  PERDURE_TRY(writer_.copy_with_checksums(
       offset, source_ + begin, end - begin,
-      {entry_.checksum, block_bytes_, tables_[working_copy_].data() + first_block});
+      {of_one_page(entry_.checksum), page_bytes_, sums.data() + run.first}));
+  if (sums_pages()) sum_blocks_of(run);
+  return Status::success();
+}
+
+// A3.
+void VersionedArray::sum_blocks_of(PageRun run) {
+  const std::vector<std::uint64_t>& of_pages = page_sums_[working_copy_];
+  for (std::uint64_t block = run.first / pages_per_block; block * pages_per_block < run.end;
+       ++block) {
+    const std::uint64_t first = block * pages_per_block;
+    const std::uint64_t count = std::min(pages_per_block, of_pages.size() - first);
+    tables_[working_copy_][block] = sum_of_pages(entry_.checksum, {of_pages.data() + first, count});
+  }
 }
 
 Result<std::uint64_t> VersionedArray::save_copy() {
-  PERDURE_TRY(save_blocks(0, blocks()));
+  PERDURE_TRY(save_pages({0, block_count(entry_.size_bytes, page_bytes_)}));
   store_table();
   return entry_.size_bytes;
 }
@@ -382,25 +466,29 @@ Result<std::uint64_t> VersionedArray::save_twin() {
   return entry_.size_bytes - (streamed_end_ - streamed_begin_);
 }
 
-// A3.
-bool VersionedArray::must_save(std::uint64_t block) const {
-  if (stale_[working_copy_][block] != 0) return true;
-  if (!compare_) return changed_[block] != 0;
-  const std::uint64_t begin = block * block_bytes_;
-  return std::memcmp(source_ + begin, copy_address(working_copy_) + begin, block_size(block)) != 0;
+// A3. What was not committed is stale in all copies.
+void VersionedArray::find_differences() {
+  const std::byte* committed = copy_address(entry_.copy);
+  for (std::uint64_t page = 0; page < changed_.pages() && committed_; ++page) {
+    if (changed_.has(page)) continue;
+    const std::uint64_t begin = page * page_bytes_;
+    const std::uint64_t count = bytes_at(begin, page_bytes_);
+    if (std::memcmp(source_ + begin, committed + begin, count) == 0) continue;
+    changed_.add_pages({page, page + 1});
+  }
 }
 
+// What is copied stays stale until the version is there: if it is retracted, none of it need be
+// durable.
 Result<std::uint64_t> VersionedArray::save_log() {
+  if (compare_ || std::exchange(compare_now_, false)) find_differences();
+  PageSet& lacking = stale_[working_copy_];
+  lacking.add(changed_);
   std::uint64_t saved_bytes = 0;
-  for (std::uint64_t block = 0; block < blocks();) {
-    const std::uint64_t begin = block;
-    while (block < blocks() && must_save(block)) ++block;
-    if (block == begin) {
-      ++block;
-      continue;
-    }
-    PERDURE_TRY(save_blocks(begin, block - begin));
-    saved_bytes += std::min(block * block_bytes_, entry_.size_bytes) - begin * block_bytes_;
+  for (PageRun run = lacking.next_run(0); !run.empty(); run = lacking.next_run(run.end)) {
+    PERDURE_TRY(save_pages(run));
+    const std::uint64_t begin = run.first * page_bytes_;
+    saved_bytes += bytes_at(begin, (run.end - run.first) * page_bytes_);
   }
   store_table();
   return saved_bytes;
@@ -410,7 +498,8 @@ void VersionedArray::checksum_working_copy() {
   const std::byte* from = copy_address(working_copy_);
   for (std::uint64_t block = 0; block < blocks(); ++block) {
     tables_[working_copy_][block] =
-        data_checksum(entry_.checksum, from + block * block_bytes_, block_size(block));
+        block_checksum(entry_.checksum, block_bytes_, from + block * block_bytes_,
+                       bytes_at(block * block_bytes_, block_bytes_));
   }
 }
 
@@ -434,13 +523,9 @@ std::uint64_t VersionedArray::checksum_of_next() const {
 
 void VersionedArray::commit(const LeafEntry& named) {
   if (mode() == ArrayMode::log) {
-    for (std::uint32_t copy = 0; copy < entry_.copies; ++copy) {
-      if (copy == working_copy_) continue;
-      for (std::uint64_t block = 0; block < blocks(); ++block)
-        stale_[copy][block] |= changed_[block];
-    }
-    std::ranges::fill(stale_[working_copy_], std::uint8_t{0});
-    std::ranges::fill(changed_, std::uint8_t{0});
+    for (PageSet& stale : stale_) stale.add(changed_);
+    stale_[working_copy_].clear();
+    changed_.clear();
   }
   entry_.copy = named.copy;
   entry_.table_checksum = named.table_checksum;
@@ -449,15 +534,11 @@ void VersionedArray::commit(const LeafEntry& named) {
   streamed_begin_ = streamed_end_ = 0;
 }
 
-// Blocks that compare equal now are not stored and flushed by the next save(): store them all.
 void VersionedArray::retract() {
   wake();
   saved_copy_ = no_copy;
   if (checked_) checked_->allow_only(working_copy_);
   streamed_begin_ = streamed_end_ = 0;
-  if (!compare_) return;
-  auto& stale = stale_[working_copy_];
-  std::ranges::fill(stale, std::uint8_t{1});
 }
 
 }  // namespace perdure

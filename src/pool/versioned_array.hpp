@@ -6,9 +6,11 @@
 //   copy   the application has one buffer in DRAM; save() copies it to the working copy
 //   twin   the application writes the working copy itself; save() flushes it. With a TwinWriter
 //          that does the saving, and an array that it calls unchanged has nothing to save
-//   log    as copy, but save() copies only blocks that the working copy lacks. Either they are
-//          named (page protection, or mark()): those changed since the last version, and those
-//          changed while other copies were the working one. Or they are found by comparing.
+//   log    as copy, but save() copies only pages that the working copy lacks: those that changed
+//          since the last version, and those that changed while other copies were the working one.
+//          What changed the tracker finds (page_tracker.hpp), or mark() names, or a comparison with
+//          the committed copy. A page is a sixteenth of a block; or the whole block, where its
+//          checksum is not one of pages (block_checksum.hpp)
 //          An array that is marked, and was not since the last version, takes no part in the next
 //          one (is_idle()), which names the committed copy, as that one did
 //   flush  one copy, which the application writes and save() flushes; it has no versions
@@ -24,14 +26,16 @@
 //   A2  After save() and a fence the working copy is the array's contents, and its checksum table
 //       in `tables_` is that of those contents. The next version names the working copy; but if an
 //       array with a writer is unchanged, it names the committed copy, which holds the contents.
-//   A3  log: a block in which copy c differs from the buffer, or whose checksum in tables_[c] is
-//       not known, is marked in marked_, in changed_ or in stale_[c]; with compare, differing
-//       blocks need no mark.
+//   A3  log: a page in which copy c differs from the buffer, or whose checksum in page_sums_[c] is
+//       not known, is in marked_, in changed_ or in stale_[c], or the tracker will say it, or the
+//       next save() will find it by comparing. So all others are in copy c as they are in the
+//       buffer, and a block's checksum is made of theirs and of those that are copied.
 //
 // Threads: one at a time, but save() may run beside readers of the buffer, and, after stage(),
 // beside writers of it.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -44,8 +48,10 @@
 #include "pmem/parallel.hpp"
 #include "pmem/region.hpp"
 #include "pool/array_table.hpp"
+#include "pool/block_checksum.hpp"
 #include "pool/catalogue.hpp"
 #include "pool/checked_copies.hpp"
+#include "pool/page_set.hpp"
 #include "pool/page_tracker.hpp"
 #include "pool/twin_writer.hpp"
 
@@ -63,13 +69,15 @@ struct ArrayOptions {
   bool spare_copy = false;       // a new array gets one more copy: move_on()
   // The program stores to the array through working() alone: PERDURE_CHECK may guard its copies.
   bool of_program = false;
+  TrackerKind tracker = TrackerKind::chosen;  // log; the choice is for measurements
 };
 
 // Checks the copy that `entry` names against its checksums, block by block, and copies it to
 // `copy_to` unless that is null; without checksums it only copies. `table` (may be null) receives
-// the checksums. Code::damaged names the byte range.
+// the checksums, `of_pages` those of pages, if it has them. Code::damaged names the byte range.
 Status verify_and_copy(const Device& device, const ArrayEntry& entry, std::uint64_t block_bytes,
-                       std::byte* copy_to, std::vector<std::uint64_t>* table);
+                       std::byte* copy_to, std::vector<std::uint64_t>* table,
+                       std::vector<std::uint64_t>* of_pages = nullptr);
 
 class VersionedArray {
  public:
@@ -140,6 +148,19 @@ class VersionedArray {
 
   // log: finds what changed since the last call and protects it again. Before save().
   Status collect_changes();
+  bool is_tracked() const { return tracker_ != nullptr; }
+  // Whether stores after the last collect_changes() may go unseen: then the next version compares.
+  void note_unseen(bool unseen) { unseen_ = unseen; }
+  // The application's own, or null.
+  const std::byte* given_buffer() const { return owns_buffer_ ? nullptr : buffer_; }
+  // Its memory goes (freed_buffers.hpp), or may go by realloc(). From then on there is nothing to
+  // commit. Any thread. `how` is for good: "freed".
+  void lose_buffer(const char* how);
+  void move_buffer();
+  void end_move_of_buffer(bool kept);
+  // Code::wrong_state says what became of it.
+  Status check_buffer_here() const;
+
   // The next save() takes the contents of now, whatever is stored to the buffer until then.
   void stage();
   // The writer stores to the contents of the version after the one under way: what was saved stays
@@ -167,6 +188,9 @@ class VersionedArray {
   Status allocate_buffers(const ArrayOptions& options);
   Status make_checked_copies();
   Status take_entry(const ArrayEntry& entry);
+  Status check_buffer();
+  Status named(const Status& status) const;
+  Status watch();
   bool maps_buffers() const;
   Result<std::uint64_t> save_copy();
   Result<std::uint64_t> save_twin();
@@ -175,8 +199,9 @@ class VersionedArray {
   std::uint32_t copy_of_next() const;
   std::uint64_t checksum_of_next() const;
   void wake();
-  bool must_save(std::uint64_t block) const;
-  Status save_blocks(std::uint64_t first_block, std::uint64_t blocks);
+  Status save_pages(PageRun run);
+  void sum_blocks_of(PageRun run);
+  void find_differences();
   void store_table();
   void checksum_working_copy();
   std::byte* seen_address(std::uint32_t copy) const {
@@ -186,22 +211,27 @@ class VersionedArray {
     return device_.base() + entry_.copy_offset(copy);
   }
   std::uint64_t blocks() const;
-  std::uint64_t block_size(std::uint64_t block) const {
-    return std::min(block_bytes_, entry_.size_bytes - block * block_bytes_);
+  // Of a page or a block, which may be the last one and shorter.
+  std::uint64_t bytes_at(std::uint64_t begin, std::uint64_t most) const {
+    return std::min(most, entry_.size_bytes - begin);
   }
+  bool sums_pages() const { return entry_.shape.checksums && is_of_pages(entry_.checksum); }
   std::uint64_t named_copies() const;
 
   Device& device_;
   ParallelWriter& writer_;
   ArrayEntry entry_;
   std::uint64_t block_bytes_;
+  std::uint64_t page_bytes_;           // what is copied together
   std::byte* buffer_ = nullptr;        // copy and log
   std::byte* staging_ = nullptr;       // staged
   const std::byte* source_ = nullptr;  // what save() takes: buffer_ or staging_
   bool owns_buffer_ = false;
-  bool tracked_ = false;  // log: by page protection, so that the buffer has pages of its own
+  bool tracked_ = false;  // log: by a page tracker, so that the buffer has pages of its own
   bool marks_ = false;
   bool compare_ = false;
+  bool compare_now_ = false;  // as compare_, in the next save()
+  bool unseen_ = true;        // the tracker may miss stores of the next version
   bool keep_contents_ = false;
   TwinWriter* twin_writer_ = nullptr;
   bool started_ = false;
@@ -215,12 +245,14 @@ class VersionedArray {
   std::uint64_t number_ = 0;  // in woken_
   std::uint64_t part_of_version_ = 0;
   std::size_t place_ = 0;
-  std::vector<std::vector<std::uint64_t>> tables_;  // checksums of each copy's blocks
-  std::vector<std::uint8_t> changed_;               // log: blocks of the next version, by block
-  std::vector<std::uint8_t> marked_;                // log: by mark(), not yet in changed_
-  std::vector<std::vector<std::uint8_t>> stale_;    // log: blocks in which a copy is out of date
+  std::vector<std::vector<std::uint64_t>> tables_;     // checksums of each copy's blocks
+  std::vector<std::vector<std::uint64_t>> page_sums_;  // and pages', if they are of pages
+  PageSet changed_{0, 1};                              // log: since the committed version
+  PageSet marked_{0, 1};                               // log: by mark(), not yet in changed_
+  std::vector<PageSet> stale_;                         // log: in which a copy is out of date
   std::unique_ptr<PageTracker> tracker_;
   std::unique_ptr<CheckedCopies> checked_;  // twin, with PERDURE_CHECK: where the program stores
+  std::atomic<const char*> lost_{nullptr};  // how the application's buffer went
   std::uint64_t streamed_begin_ = 0;  // twin: [begin, end) of the working copy went past the cache
   std::uint64_t streamed_end_ = 0;
 };

@@ -190,12 +190,12 @@ class Pool:
         dtype      any but object. In the pool uint8, int32, int64, float32, float64 and complex128
                    are elements; all others, structures too, are bytes
         mode       copy: a commit copies `working`; twin: `consistent` is read and all of `working`
-                   written, and a commit swaps them; log: a commit copies blocks that changed;
+                   written, and a commit swaps them; log: a commit copies pages that changed;
                    flush: one copy without versions
         checksums  of every block; default: in copy and log
         marks      log: the program names what changed, with mark()
-        compare    log: changed blocks are found by comparing. By default they are found by page
-                   protection: then read() and other system calls into the array fail (EFAULT)
+        compare    log: changed pages are found by comparing. By default the kernel says which were
+                   written, or before Linux 6.7 page protection: then read() into it fails (EFAULT)
         buffer     copy and log: an array of this shape and dtype to use as `working`, contiguous
                    and row-major. Log needs marks or compare with it, or whole pages
 

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "pool/buffer_memory.hpp"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cinttypes>
+#include <cstdio>
+#include <optional>
+#include <sstream>
+#include <string>
+
+#include "base/files.hpp"
+#include "pool/fault_tracker.hpp"
+#include "pool/written_pages_abi.hpp"
+
+namespace perdure {
+namespace {
+
+struct Mapping {
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+  bool readable = false;
+  bool writable = false;
+  bool shared = false;
+  bool usual_pages = false;
+};
+
+std::uint64_t page_bytes() {
+  static const auto bytes = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  return bytes;
+}
+
+// The mappings of the process from an address on, in order: by Linux 6.11's query, which looks at
+// one, or else by the text of all.
+class Mappings {
+ public:
+  Mappings() : file_(open_kernel_file("/proc/self/maps", O_RDONLY)) {}
+  bool readable() const { return file_.fd() >= 0; }
+
+  // The one that holds the address, or the next one.
+  std::optional<Mapping> at(std::uint64_t address) {
+    kernel::MappingQuery query{};
+    query.size = sizeof query;
+    query.query_flags = covering_or_next;
+    query.query_addr = address;
+    if (!by_text_ && ::ioctl(file_.fd(), kernel::procmap_query, &query) == 0) {
+      const auto has = [&](std::uint64_t flag) { return (query.vma_flags & flag) != 0; };
+      return Mapping{query.vma_start,           query.vma_end,
+                     has(kernel::vma_readable), has(kernel::vma_writable),
+                     has(kernel::vma_shared),   query.vma_page_size == page_bytes()};
+    }
+    if (!by_text_ && errno == ENOENT) return std::nullopt;
+    return in_text(address);
+  }
+
+ private:
+  static constexpr std::uint64_t covering_or_next = 0x10;
+
+  // "7f0000000000-7f0000001000 rw-p 00000000 00:00 0   [name]". The size of its pages is not in it:
+  // huge ones are those of a file.
+  std::optional<Mapping> in_text(std::uint64_t address) {
+    if (!by_text_) text_.str(read_kernel_text("/proc/self/maps"));
+    by_text_ = true;
+    text_.clear();
+    text_.seekg(0);
+    for (std::string line; std::getline(text_, line);) {
+      Mapping found;
+      std::uint64_t inode = 0;
+      char access[5] = "";
+      const int fields = std::sscanf(line.c_str(), "%" SCNx64 "-%" SCNx64 " %4s %*s %*s %" SCNu64,
+                                     &found.begin, &found.end, access, &inode);
+      if (fields != 4 || found.end <= address) continue;
+      found.readable = access[0] == 'r';
+      found.writable = access[1] == 'w';
+      found.shared = access[3] == 's';
+      found.usual_pages = inode == 0;
+      return found;
+    }
+    return std::nullopt;
+  }
+
+  FileHandle file_;
+  bool by_text_ = false;
+  std::istringstream text_;
+};
+
+Status refused(std::uint64_t byte, const char* what) {
+  return Status(Code::invalid_argument, "byte ", byte, " of its buffer ", what,
+                "; memory of a GPU, which only the device can read, is the usual reason: give a "
+                "buffer in the host's memory, and copy to it before each commit");
+}
+
+bool cuda_is_in_use() {
+  // Only if the program has loaded the driver. CUresult of a question about an address of ours.
+  void* const driver = ::dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+  if (driver == nullptr) return false;
+  using Ask = int(void*, int, std::uint64_t);
+  auto* const ask = reinterpret_cast<Ask*>(::dlsym(driver, "cuPointerGetAttribute"));
+  constexpr int memory_type = 2;
+  constexpr int not_initialised = 3;
+  constexpr int deinitialised = 4;
+  unsigned type = 0;
+  const int answer = ask == nullptr
+                         ? not_initialised
+                         : ask(&type, memory_type, reinterpret_cast<std::uintptr_t>(&type));
+  ::dlclose(driver);
+  return answer != not_initialised && answer != deinitialised;
+}
+
+// VmPin of proc_pid_status(5): pages that io_uring, RDMA and others have pinned.
+bool pages_are_pinned() {
+  const std::string text = read_kernel_text("/proc/self/status");
+  const std::size_t at = text.find("VmPin:");
+  std::uint64_t pinned_kib = 1;  // unknown
+  if (at != std::string::npos) (void)std::sscanf(text.c_str() + at, "VmPin: %" SCNu64, &pinned_kib);
+  return pinned_kib != 0;
+}
+
+}  // namespace
+
+Result<Stores> check_buffer_memory(const std::byte* buffer, std::uint64_t size_bytes) {
+  const auto first = reinterpret_cast<std::uintptr_t>(buffer);
+  Mappings mappings;
+  if (!mappings.readable()) return Stores::by_others;
+  if (first + size_bytes < first) return refused(0, "is not mapped");
+  Stores stores = Stores::by_this_mapping;
+  for (std::uint64_t at = first; at < first + size_bytes;) {
+    const std::optional<Mapping> found = mappings.at(at);
+    if (!found || found->begin > at) return refused(at - first, "is not mapped");
+    if (!found->readable) return refused(at - first, "can't be read");
+    if (!found->writable && !FaultTracker::protects(at))
+      return refused(at - first, "can be read, but not written");
+    if (found->shared || !found->usual_pages) stores = Stores::by_others;
+    at = found->end;
+  }
+  return stores;
+}
+
+bool is_mapped(const std::byte* buffer, std::uint64_t size_bytes) {
+  const auto first = reinterpret_cast<std::uintptr_t>(buffer);
+  const std::uintptr_t begin = first / page_bytes() * page_bytes();
+  // Does nothing but look for a hole.
+  return size_bytes == 0 ||
+         ::msync(reinterpret_cast<void*>(begin), first + size_bytes - begin, MS_ASYNC) == 0;
+}
+
+bool stores_may_go_unseen() {
+  return pages_are_pinned() || cuda_is_in_use();
+}
+
+}  // namespace perdure
