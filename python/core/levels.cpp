@@ -102,7 +102,8 @@ void bind_reports(nb::module_& core) {
       .def_prop_ro("version", [](const DrainedVersion& drained) { return drained.id.version; })
       .def_prop_ro("incarnation",
                    [](const DrainedVersion& drained) { return drained.id.incarnation; })
-      .def_ro("problem", &DrainedVersion::problem);
+      .def_ro("problem", &DrainedVersion::problem)
+      .def_ro("fork", &DrainedVersion::fork);
   nb::class_<LevelsReport>(core, "LevelsReport", "What the levels of a job hold.")
       .def_prop_ro("job_name", [](const LevelsReport& report) { return report.job.job_name; })
       .def_prop_ro("job_id",
@@ -114,6 +115,7 @@ void bind_reports(nb::module_& core) {
       .def_ro("drained", &LevelsReport::drained)
       .def_ro("now", &LevelsReport::now)
       .def_ro("without_all", &LevelsReport::without_all)
+      .def_ro("given_up", &LevelsReport::given_up)
       .def_ro("problems", &LevelsReport::problems)
       .def_ro("foreign", &LevelsReport::foreign);
 }

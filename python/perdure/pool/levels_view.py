@@ -26,12 +26,16 @@ def levels_json(report: _core.LevelsReport) -> dict:
         "nodes": [_node_json(node) for node in report.nodes],
         "kept": [_kept_json(kept) for kept in report.kept],
         "drained": [
-            {**fields(each, ("place", "version", "incarnation")), "problem": each.problem or None}
+            {
+                **fields(each, ("place", "version", "incarnation", "fork")),
+                "problem": each.problem or None,
+            }
             for each in report.drained
         ],
         "restart": {
             "now": _found_json(report.now),
             "without_all_nodes": _found_json(report.without_all),
+            "given_up": report.given_up,
         },
         "problems": report.problems,
         "of_other_jobs": report.foreign,
@@ -87,10 +91,14 @@ def print_levels(report: _core.LevelsReport, console: Screen) -> None:
                 console.print(f"  {_group_text(group)}")
     for drained in report.drained:
         whole = "damaged" if drained.problem else "whole; all nodes may be lost"
+        if drained.fork and not drained.problem:
+            whole = "whole, of another run, which lacks what these nodes hold: not taken"
         console.print(f"version {drained.version} in {one_line(drained.place)}: {whole}")
     if not report.kept and not report.drained:
         console.print("no version is anywhere but in the pool: a lost node is a lost pool")
     console.print(f"a restart now finds {_found_text(report.now)}")
+    if report.given_up:
+        console.print(f"  and gives up versions up to {report.given_up}, which some rank has")
     if len(report.nodes) > 1:
         console.print(
             f"a restart without all of these nodes finds {_found_text(report.without_all)}"
