@@ -325,12 +325,12 @@ void Levels::drain_next() {
 }
 
 // All of them within the patience, of which some is used up.
-void Levels::stop_drains(std::uint64_t start_ns) {
+void Levels::stop_drains(std::uint64_t start_ns, std::uint64_t patience_ns) {
   const auto ms = [](std::uint64_t ns) { return std::chrono::milliseconds(ns / 1'000'000); };
   for (Drain& drain : drains_) {
     if (!drain.node) continue;
-    const std::uint64_t waited_ns = std::min(settings_.patience_ns, monotonic_ns() - start_ns);
-    const Status stopped = drain.node->stop(ms(settings_.patience_ns - waited_ns), ms(waited_ns));
+    const std::uint64_t waited_ns = std::min(patience_ns, monotonic_ns() - start_ns);
+    const Status stopped = drain.node->stop(ms(patience_ns - waited_ns), ms(waited_ns));
     const Status failure = stopped.ok() ? drain.node->state().failure : stopped;
     if (failure.ok()) continue;
     std::fprintf(stderr, "perdure: %s: %s: %s\n", directory_.c_str(),
@@ -771,7 +771,7 @@ void Levels::close(bool together) {
     }
   }
   drain_last(start_ns);
-  stop_drains(start_ns);
+  stop_drains(start_ns, settings_.patience_ns);
   leased_->give_back(std::chrono::milliseconds(settings_.patience_ns / 1'000'000));
   counters_.waited_ns += monotonic_ns() - start_ns;
   if (!abandoned_.empty()) return;  // K4
@@ -782,7 +782,7 @@ void Levels::close(bool together) {
 void Levels::end_alone(std::chrono::milliseconds patience) {
   if (!is_under_way()) return;
   const auto patience_ns = static_cast<std::uint64_t>(patience.count()) * 1'000'000;
-  stop_drains(std::min(patience_ns, settings_.patience_ns));
+  stop_drains(monotonic_ns(), std::min(patience_ns, settings_.patience_ns));
   if (!taking_ && !drain_next_) return;
   std::fprintf(
       stderr,

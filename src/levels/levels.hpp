@@ -150,7 +150,7 @@ class Levels final : public VersionTaker {
   void start_drains();
   bool drains_ended() const;
   void drain_next();
-  void stop_drains(std::uint64_t start_ns);
+  void stop_drains(std::uint64_t start_ns, std::uint64_t patience_ns);
   Status wait_for_drains(std::uint64_t start_ns);
   Status new_failure();
   std::uint64_t drained() const;

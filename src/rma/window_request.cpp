@@ -11,6 +11,7 @@
 
 #include "base/checksum.hpp"
 #include "base/environment.hpp"
+#include "base/files.hpp"
 #include "mpi/info.hpp"
 #include "mpi/mpi_library.hpp"
 #include "rma/plain_window.hpp"
@@ -96,6 +97,8 @@ WindowRequest request_of_environment(const std::string& text, MPI_Comm comm) {
   request.status = parsed.status();
   if (!parsed.ok()) return request;
   request.options = parsed.take();
+  // The directory that was named; a pool's own is made when the pool is opened, which agrees.
+  request.status = Directory::make(request.options.pool.path, trust_unless(false)).status();
   request.options.pool.path += "/" + name;
   request.options.name = "window-" + std::to_string(next_number(request.options.pool.path));
   return request;

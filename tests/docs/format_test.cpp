@@ -127,7 +127,7 @@ void add_run_page(std::map<std::string, Struct>& all) {
        PERDURE_FIELD(RunPageFormat, commit_bytes_last),
        PERDURE_FIELD(RunPageFormat, commit_bytes_total),
        PERDURE_FIELD(RunPageFormat, model_ns_total), PERDURE_FIELD(RunPageFormat, restored_version),
-       PERDURE_FIELD(RunPageFormat, restart_ns)}};
+       PERDURE_FIELD(RunPageFormat, restart_ns), PERDURE_FIELD(RunPageFormat, refusal)}};
 }
 
 void add_structs_of_traces(std::map<std::string, Struct>& all) {

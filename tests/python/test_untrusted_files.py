@@ -149,7 +149,7 @@ def test_a_page_of_any_bytes_is_no_page_or_one_that_can_be(dice):
 
 
 def test_what_is_no_file_is_no_page_and_is_not_waited_for(tmp_path):
-    os.mkfifo(tmp_path / "rank-00000")
-    (tmp_path / "rank-00001").mkdir()
-    (tmp_path / "rank-00002").symlink_to("/dev/zero")
+    os.mkfifo(tmp_path / "page-00000")
+    (tmp_path / "page-00001").mkdir()
+    (tmp_path / "page-00002").symlink_to("/dev/zero")
     assert read_pages(tmp_path) == []

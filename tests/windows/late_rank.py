@@ -32,7 +32,7 @@ LATE = ("MPI_Win_wait", "perdure_commit")  # a commit of MPI's call, and one of 
 
 def sentence(call: str) -> re.Pattern[str]:
     return re.compile(rf"Perdure: ranks 1 and 2 have waited \d+ s in {IN[call]} "
-                      r"\(pool .*/pool\) for rank 0\. A commit needs all ranks")
+                      r"\(pool .*/pool\) for rank 0\. It needs all ranks")
 
 
 def run(mpiexec: str, program: str, call: str, seconds: int, ranks: int = RANKS,

@@ -156,7 +156,9 @@ def _contents(readable: list[_core.RankReport]) -> list[tuple[str, str, str, str
     Of a scalar the first rank's value is shown.
     """
     found: dict[tuple, tuple[str, str, str, str, list[int]]] = {}
+    row: tuple[str, str, str, str, list[int]]
     for rank in readable:
+        assert rank.catalogue is not None
         for entry in rank.catalogue.arrays:
             checked = "yes" if entry.checksums else "no"
             key = name_text(entry), array_text(entry), checked

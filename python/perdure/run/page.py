@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from pathlib import Path
 
@@ -58,11 +58,11 @@ def parse_page(content: bytes) -> RunPage | None:
     """The page in `content`, or None while its rank has not filled it in yet."""
     if len(content) < _FORMAT.size:
         return None
-    magic, *fields = _FORMAT.unpack_from(content)
+    magic, *fields, refusal = _FORMAT.unpack_from(content)
     if magic != MAGIC:
         return None
-    text = fields.pop().split(b"\0", 1)[0].decode(errors="replace")
-    page = RunPage(*fields, text)
+    text = refusal.split(b"\0", 1)[0].decode(errors="replace")
+    page = replace(RunPage(*fields), refusal=text)
     return page if page.rank < page.ranks and page.phase <= Phase.refused else None
 
 

@@ -42,7 +42,7 @@ static struct page *map_page(int rank) {
   const char *dir = getenv("PERDURE_RUN_DIR");
   char path[4096];
   if (dir == NULL) return &silent;
-  snprintf(path, sizeof path, "%s/rank-%05d", dir, rank);
+  snprintf(path, sizeof path, "%s/page-%05d", dir, rank);
   int fd = open(path, O_RDWR | O_CREAT, 0600);
   if (fd < 0 || ftruncate(fd, 4096) != 0) return &silent;
   void *at = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
