@@ -65,6 +65,7 @@ module perdure_ipv
   end type
 
   public :: perdure_ipv_open, perdure_ipv_object, perdure_ipv_restart, perdure_ipv_persist
+  public :: perdure_ipv_pair, perdure_ipv_alive
   public :: perdure_ipv_wait, perdure_ipv_close, perdure_ipv_alloc, perdure_ipv_free
   public :: perdure_ipv_touch, perdure_ipv_pin, perdure_ipv_unpin, perdure_ipv_status
   public :: perdure_ipv_row_begin, perdure_ipv_row_end, perdure_ipv_nest_end, perdure_ipv_plain
@@ -83,6 +84,17 @@ module perdure_ipv
       type(c_ptr), value :: address
       integer(c_size_t), value :: bytes
       type(object_options), intent(in) :: options
+    end function
+    integer(c_int) function pair_of_c(name, a, b, bytes) bind(c, name="perdure_ipv_pair")
+      import :: c_int, c_char, c_ptr, c_size_t
+      character(kind=c_char), intent(in) :: name(*)
+      type(c_ptr), value :: a, b
+      integer(c_size_t), value :: bytes
+    end function
+    integer(c_int) function alive_of_c(name, array) bind(c, name="perdure_ipv_alive")
+      import :: c_int, c_char, c_ptr
+      character(kind=c_char), intent(in) :: name(*)
+      type(c_ptr), intent(out) :: array
     end function
     type(c_ptr) function perdure_ipv_alloc(bytes) bind(c)
       import :: c_ptr, c_size_t
@@ -179,6 +191,19 @@ contains
     if (present(tier)) given%tier = tier
     if (present(own_pages)) given%own_pages = merge(1, 0, own_pages)
     perdure_ipv_object = object_of_c(trim(name) // c_null_char, address, bytes, given)
+  end function
+
+  integer(c_int) function perdure_ipv_pair(name, a, b, bytes)
+    character(len=*), intent(in) :: name
+    type(c_ptr), intent(in) :: a, b
+    integer(c_size_t), intent(in) :: bytes
+    perdure_ipv_pair = pair_of_c(trim(name) // c_null_char, a, b, bytes)
+  end function
+
+  integer(c_int) function perdure_ipv_alive(name, array)
+    character(len=*), intent(in) :: name
+    type(c_ptr), intent(out) :: array
+    perdure_ipv_alive = alive_of_c(trim(name) // c_null_char, array)
   end function
 
   integer(c_int) function perdure_ipv_status(name, status)

@@ -125,6 +125,24 @@ PERDURE_API int perdure_ipv_open(perdure_pool* pool, const perdure_ipv_options* 
 PERDURE_API int perdure_ipv_object(const char* name, void* address, size_t bytes,
                                    const perdure_ipv_object_options* options);
 
+/* The two arrays of a double-buffered loop (Jacobi, lattice Boltzmann, waves), `bytes` bytes each, as
+ * one object: an iteration reads one and overwrites the other, and they exchange roles at every
+ * persistence point. Nothing is copied. At first the contents are in `a`; after a restart in the
+ * array that was overwritten last (perdure_ipv_alive()). Three places in the pool, one more for each
+ * version that it keeps beside the newest. Collective.
+ *   - Between two persistence points the program stores to one of the two only, and to the other one
+ *     after the next. A store to the array of the last version ends the program with a sentence.
+ *   - What one iteration stores to every later one stores to, before it is read in that array; what
+ *     none does is equal in both, and is taken from `a`. Spot checks find breaches: an error of
+ *     perdure_ipv_persist(), from then on. PERDURE_IPV=verify=on checks every element.
+ *   - `a` and `b` begin at multiples of the page size, and the rest of their last pages is nobody
+ *     else's: perdure_ipv_alloc(). Their pages move; they can't be pinned.
+ * INVALID: they overlap, or do not begin at pages. STATE, at the restart: the pool's file or its
+ * array can't hold a pair. */
+PERDURE_API int perdure_ipv_pair(const char* name, void* a, void* b, size_t bytes);
+/* Which array of the pair holds its contents: that which the next iteration reads. NOT_FOUND. */
+PERDURE_API int perdure_ipv_alive(const char* name, void** array);
+
 /* Memory for objects: page-aligned, zeroed, whole pages. NULL if there is none. */
 PERDURE_API void* perdure_ipv_alloc(size_t bytes);
 /* Of an object it ends the object, as free() of other memory does; between perdure_ipv_object() and

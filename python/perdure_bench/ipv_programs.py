@@ -8,7 +8,7 @@ the three; a ratio compares runs of one round, by iteration.
     overhead_ratio     time of the loop over that of the program without protection, compiled by the
                        same compiler; case PROGRAM is in-place versioning as it comes, with an idle
                        core, on NVM of 1/8 of DRAM's bandwidth; the other cases name the way
-    settled_ratio      the same without the trials of a thread beside: in the way that was kept
+    settled_ratio      the same without iterations that try something out; there are none any more
     floor_ratio        the least that bytes over bandwidth allow: a version's time in the memory
                        passes while the next iteration computes, so 1 unless it is longer than that
     persist_ms         an iteration is kept waiting so long for its version, seen inside the program
@@ -18,8 +18,8 @@ the three; a ratio compares runs of one round, by iteration.
 
 Ways: disk, a file a version, synced, on a disk; block, the same on memory; clflush, a copy that is
 flushed line by line; par-clflush, by two threads; bypass, a copy past the caches; ipv, in-place
-versioning as it comes, in tier copy, with a thread beside where that is faster, as a core is idle;
-ipv-alone, the same without a thread; and the single tiers. disk, block and single tiers make fewer
+versioning as it comes, in tier copy, where a core is idle; ipv-alone, the same without a thread that
+flushes; and the single tiers. disk, block and single tiers make fewer
 iterations. 1/8 and 1/32: a write takes as long as that bandwidth allows, from when it begins here;
 the memory works while the program computes, and a fence waits for what is left. Its queue has no
 end, except in the cases whose memory is named with write_queue_bytes: 16 KB, as a module of Optane
@@ -241,10 +241,8 @@ def facts_of(program: Program, rounds: list[dict], quick: bool) -> Iterator[Fact
         case, target = _case(program, way, emulation, quick)
         ratios = [per_iteration(a, "loop_s") / per_iteration(b, "loop_s") for a, b in ran]
         yield Fact.of("ipv", case, "overhead_ratio", ratios, target=target, more=more)
-        kept = [a["kept_iteration_s"] / per_iteration(b, "loop_s")
-                for a, b in ran if "kept_iteration_s" in a]
-        if way.name in _CHOOSING and kept:
-            yield Fact.of("ipv", case, "settled_ratio", kept, more=more)
+        if way.name in _CHOOSING:
+            yield Fact.of("ipv", case, "settled_ratio", ratios, more=more)
         if way.name in _CHOOSING:
             ends = [1e3 * (a["open_s"] + a["close_s"]) for a, _ in ran]
             yield Fact.of("ipv", case, "ends_ms", ends, "ms", more=more)

@@ -18,6 +18,8 @@
 #include "freed_objects.hpp"
 #include "ipv/object_set.hpp"
 #include "perdure/perdure_ipv_abi.h"
+#include "pmem/flush.hpp"
+#include "pmem/shared_view.hpp"
 #include "pool_handle.hpp"
 
 using perdure::ByteRange;
@@ -98,7 +100,9 @@ bool has_whole_pages(const void* address, std::size_t bytes) {
 void watch_memory() {
   const auto& objects = set->objects();
   const bool some = std::ranges::any_of(objects, [](const auto& object) {
-    return !is_given(object->first()) && !perdure::is_in_loaded_code(object->first());
+    return std::ranges::any_of(object->beginnings(), [](std::uintptr_t first) {
+      return !is_given(first) && !perdure::is_in_loaded_code(first);
+    });
   });
   perdure::FreedObjects::watch(*set, some);
 }
@@ -192,6 +196,25 @@ int perdure_ipv_object(const char* name, void* address, size_t bytes,
     const perdure::CollectiveCall collective(*set_pool->group, "perdure_ipv_object");
     return set->add(name == nullptr ? "" : name, address, bytes, given.tier,
                     given.own_pages == 1 || has_whole_pages(address, bytes));
+  });
+}
+
+int perdure_ipv_pair(const char* name, void* a, void* b, size_t bytes) {
+  return guarded([&]() -> Status {
+    PERDURE_TRY(need_set());
+    const perdure::CollectiveCall collective(*set_pool->group, "perdure_ipv_pair");
+    return set->add_pair(name == nullptr ? "" : name, a, b, bytes);
+  });
+}
+
+int perdure_ipv_alive(const char* name, void** array) {
+  return guarded([&]() -> Status {
+    PERDURE_TRY(need_set());
+    if (name == nullptr || array == nullptr) {
+      return {Code::invalid_argument, "a name and a place are needed"};
+    }
+    PERDURE_TRY_ASSIGN(*array, set->alive_of(name));
+    return Status::success();
   });
 }
 

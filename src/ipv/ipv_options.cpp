@@ -42,9 +42,11 @@ Status set_option(const std::string& key, const std::string& value, IpvOptions& 
   if (key == "report") return set_text(key, value, options.report);
   if (key == "flush") return set_flush(value);
   if (key == "remap") return set_switch(key, value, options.move_views);
+  if (key == "verify") return set_switch(key, value, options.verify);
   if (key == "helper") return set_switch(key, value, options.helper);
-  return Status(Code::invalid_argument, "PERDURE_IPV has no '", key,
-                "'; it knows tier, lag, helper, every, guard, threads, report, flush and remap");
+  return Status(
+      Code::invalid_argument, "PERDURE_IPV has no '", key,
+      "'; it knows tier, lag, helper, every, guard, threads, report, verify, flush and remap");
 }
 
 Status check(const IpvOptions& options) {
@@ -56,6 +58,18 @@ Status check(const IpvOptions& options) {
 }
 
 }  // namespace
+
+const char* tier_name(Tier tier) {
+  switch (tier) {
+    case PERDURE_IPV_AUTO:
+      return "auto";
+    case PERDURE_IPV_COPY:
+      return "copy";
+    case PERDURE_IPV_STREAM:
+      return "stream";
+  }
+  return "unknown";
+}
 
 Status check_tier(int tier) {
   if (tier >= PERDURE_IPV_AUTO && tier <= PERDURE_IPV_STREAM) return Status::success();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The pure parts: line sets, intervals, boxes and the choice of a way, each against the obvious.
+// The pure parts: line sets, intervals, boxes, each against the obvious.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,7 +15,6 @@
 #include "ipv/fault_lock.hpp"
 #include "ipv/interval.hpp"
 #include "ipv/line_set.hpp"
-#include "ipv/way_choice.hpp"
 
 namespace perdure {
 namespace {
@@ -234,104 +233,6 @@ TEST(FaultLock, lets_one_thread_in) {
   }
   waiter.join();
   EXPECT_EQ(counted, own + 2 * 20000);
-}
-
-// Iterations of a choice until it is decided, as places in `possible`. The first of each turn of
-// the first round is long, and so is the `disturbed` one, counted from 1. Of each the program waits
-// for one part in `part`.
-std::vector<std::size_t> tried(WayChoice& choice, const std::vector<std::uint64_t>& cost,
-                               std::size_t disturbed, std::uint64_t part = 10) {
-  std::vector<std::size_t> all;
-  while (!choice.decided()) {
-    const auto place = static_cast<std::size_t>(choice.next());
-    const bool first = all.empty() || all.back() != place;
-    all.push_back(place);
-    const std::uint64_t ns = cost[place] * (first || all.size() == disturbed ? 10 : 1);
-    choice.record(ns, ns / part);
-  }
-  return all;
-}
-
-constexpr std::uint64_t ms = 1'000'000;
-constexpr std::uint64_t us = 1000;
-
-// Iterations until both are tried again, each in `way`.
-std::uint64_t keep(WayChoice& choice, Way way) {
-  for (std::uint64_t kept = 0;; ++kept) {
-    const Way next = choice.next();
-    if (!choice.decided()) return kept;
-    EXPECT_EQ(next, way);
-    choice.record(ms, 0);
-  }
-}
-
-WayChoice choice_of_both() {
-  return WayChoice({Way::alone, Way::beside});
-}
-
-TEST(WayChoice, gives_a_second_turn_to_what_takes_little_longer) {
-  WayChoice near = choice_of_both();
-  EXPECT_EQ(tried(near, {109 * ms, 100 * ms}, 0),
-            (std::vector<std::size_t>{0, 0, 1, 1, 0, 0, 1, 1}));
-  EXPECT_EQ(near.trials().iterations, 8U);
-  EXPECT_EQ(near.kept().iterations, 0U);
-  WayChoice far = choice_of_both();
-  EXPECT_EQ(tried(far, {112 * ms, 100 * ms}, 0), (std::vector<std::size_t>{0, 0, 1, 1}));
-}
-
-TEST(WayChoice, keeps_the_way_of_the_shortest_median) {
-  WayChoice choice = choice_of_both();
-  const auto all = tried(choice, {400 * us, 390 * us}, 9);  // one of the thread's, by chance
-  EXPECT_EQ(all.size(), 4 * WayChoice::turn_iterations);
-  EXPECT_EQ(choice.median_ns(0), 400 * us);
-  EXPECT_EQ(choice.median_ns(1), 390 * us);
-  const std::uint64_t kept = keep(choice, Way::beside);
-  EXPECT_EQ(kept, WayChoice::kept_per_trial * all.size());
-  EXPECT_EQ(choice.kept().iterations, kept);
-  EXPECT_EQ(choice.kept().ns, kept * ms);
-}
-
-// A turn of long iterations has one that counts, and a disturbed one may decide.
-TEST(WayChoice, looks_again_soon_after_a_mistake) {
-  WayChoice choice = choice_of_both();
-  EXPECT_EQ(tried(choice, {150 * ms, 100 * ms}, 4), (std::vector<std::size_t>{0, 0, 1, 1}));
-  EXPECT_EQ(keep(choice, Way::alone), 4 * WayChoice::kept_per_trial);
-  tried(choice, {150 * ms, 100 * ms}, 0);
-  EXPECT_EQ(keep(choice, Way::beside), 16 * WayChoice::kept_per_trial);
-  tried(choice, {150 * ms, 100 * ms}, 0);
-  EXPECT_EQ(keep(choice, Way::beside), WayChoice::most_kept);
-  tried(choice, {150 * ms, 100 * ms}, 0);
-  EXPECT_EQ(keep(choice, Way::beside), WayChoice::most_kept);
-}
-
-TEST(WayChoice, ends_a_turn_in_which_no_iteration_is_near_the_fastest) {
-  WayChoice choice = choice_of_both();
-  const auto all = tried(choice, {ms, 2 * ms}, 0);
-  EXPECT_EQ(std::count(all.begin(), all.end(), 1), 3);
-  EXPECT_EQ(std::count(all.begin(), all.end(), 0), WayChoice::turn_iterations);  // no second one
-  WayChoice without_second = choice_of_both();  // only that one more is measured before
-  const auto of_both = tried(without_second, {ms, 1101 * us}, 0);
-  EXPECT_EQ(std::count(of_both.begin(), of_both.end(), 1), 4);
-}
-
-TEST(WayChoice, tries_no_thread_where_the_program_hardly_waits) {
-  WayChoice waits = choice_of_both();
-  EXPECT_EQ(tried(waits, {100 * ms, 95 * ms}, 0, WayChoice::gained_part),
-            (std::vector<std::size_t>{0, 0, 1, 1, 0, 0, 1, 1}));
-  WayChoice computes = choice_of_both();
-  EXPECT_EQ(tried(computes, {100 * ms, ms}, 0, WayChoice::gained_part + 1),
-            (std::vector<std::size_t>{0, 0}));
-  EXPECT_EQ(computes.next(), Way::alone);
-  EXPECT_EQ(computes.median_ns(1), WayChoice::unknown);
-}
-
-TEST(WayChoice, of_one_way_tries_nothing) {
-  WayChoice choice({Way::beside});
-  EXPECT_EQ(choice.next(), Way::beside);
-  choice.record(1, 0);
-  EXPECT_TRUE(choice.decided());
-  EXPECT_EQ(choice.trials().iterations, 0U);
-  EXPECT_EQ(choice.kept().iterations, 1U);
 }
 
 }  // namespace

@@ -98,7 +98,8 @@ Result<std::uint64_t> ModelJob::start(const ModelVersion& fresh) {
   std::memcpy(address_, fresh.bytes.data(), fresh.bytes.size());
   step_ = fresh.step;
   PERDURE_TRY(pool_->bind_scalar("step", &step_, sizeof step_));
-  PERDURE_TRY(set_->add("u", address_, shape_.bytes, shape_.tier, shape_.bytes >= page_bytes));
+  const bool whole_pages = shape_.bytes >= page_bytes && !shape_.shared_end;
+  PERDURE_TRY(set_->add("u", address_, shape_.bytes, shape_.tier, whole_pages));
   auto version = set_->restart();
   if (!version.ok()) return version;
   std::memcpy(now.bytes.data(), address_, now.bytes.size());

@@ -25,6 +25,7 @@ inline std::uint64_t below(Random& random, std::uint64_t bound) {
 struct ModelShape {
   std::uint64_t bytes = 9000;
   std::uint64_t misaligned = 0;  // bytes after a page's beginning
+  bool shared_end = false;       // its last page may hold other memory
   Tier tier = PERDURE_IPV_AUTO;
   unsigned lag = 1;
   bool helper = false;

@@ -28,6 +28,7 @@ ModelShape random_shape(Random& random) {
   constexpr std::uint64_t sizes[] = {4096, 4097, 8192, 9000, 100};
   shape.bytes = sizes[below(random, std::size(sizes))];
   if (below(random, 8) == 0) shape.misaligned = 8 * below(random, 512);
+  shape.shared_end = below(random, 6) == 0;
   shape.lag = static_cast<unsigned>(below(random, 3) != 0);
   shape.helper = below(random, 3) == 0;
   shape.guard = below(random, 6) != 0;
@@ -109,7 +110,6 @@ class History {
   void run_iteration(ModelJob& job) {
     const std::uint64_t actions = below(random_, 4) + (below(random_, 5) == 0 ? 5 : 0);
     for (std::uint64_t i = 0; i < actions; ++i) act(job);
-    if (below(random_, 5) == 0) job.object().use_tier(random_tier());
     if (below(random_, 5) == 0) flush_early(job);
     job.compare({0, shape_.bytes});
     if (below(random_, 12) == 0) {
@@ -147,8 +147,6 @@ class History {
         job.set().nest_end(job.object());  // of a nest that had no rows
     }
   }
-
-  Tier random_tier() { return below(random_, 2) == 0 ? PERDURE_IPV_COPY : PERDURE_IPV_STREAM; }
 
   // Without guard each store must be announced.
   void store_something(ModelJob& job) {
@@ -201,6 +199,10 @@ class History {
   }
 
   void pin_or_unpin(ModelJob& job) {
+    if (job.object().tier() == PERDURE_IPV_STREAM) {
+      if (job.object().pin().ok()) complain("pin: an object whose pages move was pinned");
+      return;
+    }
     const Status status = pinned_ ? job.object().unpin() : job.object().pin();
     if (!status.ok()) complain("pin: " + status.message());
     pinned_ = !pinned_;
