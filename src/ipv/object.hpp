@@ -19,6 +19,7 @@
 
 #include "base/status.hpp"
 #include "ipv/address_views.hpp"
+#include "ipv/box_rows.hpp"
 #include "ipv/fault_lock.hpp"
 #include "ipv/iteration.hpp"
 #include "ipv/line_set.hpp"
@@ -82,28 +83,15 @@ class InPlaceObject final : public TwinWriter {
   Status end();
   bool ended() const { return ended_; }
 
-  // Hooks (perdure_ipv_abi.h); offsets from the address.
-  bool rows_count() const;  // now, and for the calling thread
-  perdure_ipv_row row_begin(ByteRange row);
-  void row_end(ByteRange row, bool past_cache);
-  struct Box {
-    std::uint64_t first;
-    unsigned dimensions;
-    const std::size_t* counts;
-    const std::size_t* strides;
-  };
-  perdure_ipv_row box_begin(const Box& box);
-  // One thread's run of bytes of the box, stored to past the cache. False: the thread flushes what
-  // of a line it did not fill.
-  bool note_part(ByteRange part);
-  void box_end_past_cache(const Box& box);
+  // Hooks (perdure_ipv_abi.h).
+  perdure_ipv_answer box_begin(const perdure_ipv_box& box);
   // True if something can be flushed early now: flush_early().
-  bool nest_end();
+  bool box_end(const perdure_ipv_box& box, bool past_cache);
   void plain();
   // A store to the address was refused. True: try again.
   bool fault();
 
-  // Nothing is stored until the next persistence point. True as nest_end().
+  // Nothing is stored until the next persistence point. True as box_end().
   bool finish_stores();
   // flush_early() is to come; false if it was to come before.
   bool queue_early_flush();
@@ -182,19 +170,17 @@ class InPlaceObject final : public TwinWriter {
   void enter_writing();
   void plain_locked();
 
-  // Rows (object_rows.cpp).
+  // Boxes (object_rows.cpp).
   void lock_for_stores();
   bool own_thread() const { return this_thread() == thread_; }
-  bool takes_rows(ByteRange row) {
-    return rows_count() && row.begin <= row.end && row.end <= bytes_;
-  }
+  BoxRows rows_of(const perdure_ipv_box& box, BoxRows::Joins joins = BoxRows::Joins::yes) const;
+  bool takes_box(const perdure_ipv_box& box, const BoxRows& rows) const;
   void enter_nest();
   void count_copied(const Iteration::Copied& copied);
   void complete_for_stores();
-  ptrdiff_t place_row(ByteRange row, std::uint64_t row_bytes);
+  ptrdiff_t place_box(const BoxRows& rows);
   bool worth_past_cache(std::uint64_t row_bytes) const;
   void note_past_cache(ByteRange lines);
-  void forget_parts(ByteRange hull);
   void tell_device();
   void complete_in_nest();
   bool seal();
@@ -235,8 +221,6 @@ class InPlaceObject final : public TwinWriter {
   bool has_new_ = false;          // this iteration's contents have a copy: iteration_
   LineSet changed_;               // since the version before
   LineSet dirty_;                 // of the working copy, stored to and not flushed
-  LineSet part_ends_;             // of a box's parts that the announcing thread stored to: those
-  LineSet part_lines_;            // that a part did not fill, and those of which the device heard
   std::vector<LineSet> lacking_;  // by copy: where it may differ from copy contents_
   bool in_version_ = false;       // the version under way holds it as it was handed over
   Taken taken_;
@@ -246,8 +230,8 @@ class InPlaceObject final : public TwinWriter {
   unsigned changed_in_turn_ = 0;    // versions in which it had changed, one after the other
   bool flushed_by_hand_ = false;    // finish_stores() was called
   std::atomic<bool> ended_{false};  // the program freed the memory
-  bool in_nest_ = false;            // rows were announced, and nest_end() is to come
-  std::vector<ByteRange> untold_;   // lines of rows past the cache, of which the device will hear
+  bool in_nest_ = false;            // a box was announced, and box_end() is to come
+  std::vector<ByteRange> untold_;   // lines of boxes past the cache, of which the device will hear
   std::uint64_t untold_bytes_ = 0;
   int pins_ = 0;
   std::atomic<std::uint32_t> early_{0};  // flush_early(): 0 no, 1 queued, 2 runs

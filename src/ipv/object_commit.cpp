@@ -210,7 +210,7 @@ Status InPlaceObject::pin() {
   }
   if (in_nest_) {
     return Status(Code::wrong_state, "object ", quoted(name_),
-                  " can't be pinned within a nest of rows; call perdure_ipv_nest_end() before");
+                  " can't be pinned within a nest; call perdure_ipv_box_end() before");
   }
   PERDURE_TRY(ensure_memory_place());
   if (pins_++ > 0) return Status::success();
