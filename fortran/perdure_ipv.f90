@@ -57,18 +57,26 @@ module perdure_ipv
       persist_ns = 0, pool_bytes = 0, dram_bytes = 0
   end type
 
-  ! A difference in bytes, for the loads before a row's stores; and 1 where stores past the cache
-  ! are worth it.
-  type, bind(c), public :: perdure_ipv_row
-    integer(c_intptr_t) :: load = 0
-    integer(c_intptr_t) :: past_cache = 0
+  ! What a nest of loops overwrites, and the answer: perdure_ipv_abi.h.
+  type, bind(c), public :: perdure_ipv_box
+    type(c_ptr) :: first = c_null_ptr
+    integer(c_int64_t) :: dimensions = 1
+    integer(c_size_t) :: counts(4) = 0
+    integer(c_size_t) :: strides(4) = 1
+    type(c_ptr) :: others = c_null_ptr
+    integer(c_int64_t) :: other_count = 0
   end type
+  type, bind(c), public :: perdure_ipv_answer
+    integer(c_intptr_t) :: load = 0
+    integer(c_intptr_t) :: how = 0
+  end type
+  integer(c_intptr_t), parameter, public :: perdure_ipv_no_box = 0
 
   public :: perdure_ipv_open, perdure_ipv_object, perdure_ipv_restart, perdure_ipv_persist
   public :: perdure_ipv_pair, perdure_ipv_alive
   public :: perdure_ipv_wait, perdure_ipv_close, perdure_ipv_alloc, perdure_ipv_free
   public :: perdure_ipv_touch, perdure_ipv_pin, perdure_ipv_unpin, perdure_ipv_status
-  public :: perdure_ipv_row_begin, perdure_ipv_row_end, perdure_ipv_nest_end, perdure_ipv_plain
+  public :: perdure_ipv_box_begin, perdure_ipv_box_end, perdure_ipv_plain
   public :: perdure_flush_init, perdure_flush_async, perdure_flush_barrier
 
   interface
@@ -137,19 +145,14 @@ module perdure_ipv
       character(kind=c_char), intent(in) :: name(*)
       type(perdure_ipv_object_status), intent(out) :: status
     end function
-    type(perdure_ipv_row) function perdure_ipv_row_begin(first, bytes) bind(c)
-      import :: perdure_ipv_row, c_ptr, c_size_t
-      type(c_ptr), value :: first
-      integer(c_size_t), value :: bytes
+    type(perdure_ipv_answer) function perdure_ipv_box_begin(box) bind(c)
+      import :: perdure_ipv_answer, perdure_ipv_box
+      type(perdure_ipv_box), intent(in) :: box
     end function
-    subroutine perdure_ipv_row_end(first, bytes) bind(c)
-      import :: c_ptr, c_size_t
-      type(c_ptr), value :: first
-      integer(c_size_t), value :: bytes
-    end subroutine
-    subroutine perdure_ipv_nest_end(address) bind(c)
-      import :: c_ptr
-      type(c_ptr), value :: address
+    subroutine perdure_ipv_box_end(box, past_cache) bind(c)
+      import :: perdure_ipv_box, c_int
+      type(perdure_ipv_box), intent(in) :: box
+      integer(c_int), value :: past_cache
     end subroutine
     subroutine perdure_ipv_plain(address) bind(c)
       import :: c_ptr

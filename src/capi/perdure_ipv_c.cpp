@@ -22,7 +22,6 @@
 #include "pmem/shared_view.hpp"
 #include "pool_handle.hpp"
 
-using perdure::ByteRange;
 using perdure::Code;
 using perdure::guarded;
 using perdure::InPlaceObject;
@@ -32,8 +31,6 @@ using perdure::Status;
 using perdure::Tier;
 using perdure::view_page_bytes;
 using perdure::WatchedCommit;
-
-extern "C" [[gnu::weak]] int omp_in_parallel();
 
 namespace {
 
@@ -69,7 +66,7 @@ Status need_set() {
 uintptr_t low = 0;
 uintptr_t high = 0;
 
-// Compiled loops need not ask for rows where no object takes any.
+// Compiled loops need not announce boxes where no object takes any.
 void offer_rows() {
   const bool rows = set != nullptr && set->takes_rows();
   if (rows == (perdure_ipv_high != 0)) return;
@@ -107,21 +104,11 @@ void watch_memory() {
   perdure::FreedObjects::watch(*set, some);
 }
 
-// Of OpenMP; its library is there if the program uses it.
-bool in_parallel_region() {
-  return omp_in_parallel != nullptr && omp_in_parallel() != 0;
-}
-
 // The hooks' first question; memory that is no object's costs two comparisons.
 InPlaceObject* object_of(const void* address) {
   const std::uintptr_t at = number(address);
   if (at < low || at >= high) return nullptr;
   return set->find(at);
-}
-
-ByteRange range_of(const InPlaceObject& object, const void* first, std::size_t bytes) {
-  const std::uint64_t begin = number(first) - object.first();
-  return {begin, begin + bytes};
 }
 
 Status wait_for_flushes() {
@@ -168,6 +155,7 @@ extern "C" {
 
 uintptr_t perdure_ipv_low = 0;
 uintptr_t perdure_ipv_high = 0;
+uintptr_t perdure_ipv_box_bytes_min = std::size_t{256} << 10U;
 uintptr_t perdure_ipv_fetch_ahead = fetch_ahead_bytes();
 
 int perdure_ipv_open(perdure_pool* pool, const perdure_ipv_options* options) {
@@ -349,60 +337,15 @@ int perdure_flush_barrier(void) {
   return guarded([] { return wait_for_flushes(); });
 }
 
-struct perdure_ipv_row perdure_ipv_row_begin(void* first, size_t bytes) {
-  InPlaceObject* object = object_of(first);
-  if (object == nullptr) return {0, 0};
-  return object->row_begin(range_of(*object, first, bytes));
+struct perdure_ipv_answer perdure_ipv_box_begin(const struct perdure_ipv_box* box) {
+  InPlaceObject* object = object_of(box->first);
+  if (object == nullptr) return {0, PERDURE_IPV_NO_BOX};
+  return object->box_begin(*box);
 }
 
-void perdure_ipv_row_end(void* first, size_t bytes) {
-  InPlaceObject* object = object_of(first);
-  if (object != nullptr) object->row_end(range_of(*object, first, bytes), false);
-}
-
-void perdure_ipv_row_end_past_cache(void* first, size_t bytes) {
-  InPlaceObject* object = object_of(first);
-  if (object != nullptr) object->row_end(range_of(*object, first, bytes), true);
-}
-
-struct perdure_ipv_row perdure_ipv_box_begin(void* first, unsigned dimensions, const size_t* counts,
-                                             const size_t* strides) {
-  InPlaceObject* object = object_of(first);
-  if (object == nullptr) return {0, 0};
-  return object->box_begin({number(first) - object->first(), dimensions, counts, strides});
-}
-
-// What is done with a box's rows is done when they are announced; the checker looks here.
-void perdure_ipv_box_end(void* /*first*/, unsigned /*dimensions*/, const size_t* /*counts*/,
-                         const size_t* /*strides*/) {}
-
-void perdure_ipv_box_end_past_cache(void* first, unsigned dimensions, const size_t* counts,
-                                    const size_t* strides) {
-  InPlaceObject* object = object_of(first);
-  if (object == nullptr) return;
-  object->box_end_past_cache({number(first) - object->first(), dimensions, counts, strides});
-}
-
-void perdure_ipv_box_part(const void* first, size_t bytes) {
-  if (bytes == 0) return;
-  InPlaceObject* object = object_of(first);
-  if (object != nullptr && object->note_part(range_of(*object, first, bytes))) return;
-  perdure::flush_ends(first, bytes);
-}
-
-void perdure_ipv_box_fence(void) {
-  perdure::flush_primitives().fence();
-}
-
-void perdure_ipv_nest_end(void* address) {
-  InPlaceObject* object = object_of(address);
-  if (object != nullptr) set->nest_end(*object);
-}
-
-struct perdure_ipv_range perdure_ipv_extent(const void* address) {
-  const InPlaceObject* object = object_of(address);
-  if (object == nullptr || !object->rows_count() || in_parallel_region()) return {0, 0};
-  return {object->first(), object->first() + object->bytes()};
+void perdure_ipv_box_end(const struct perdure_ipv_box* box, int past_cache) {
+  InPlaceObject* object = object_of(box->first);
+  if (object != nullptr) set->box_end(*object, *box, past_cache != 0);
 }
 
 void perdure_ipv_plain(void* address) {

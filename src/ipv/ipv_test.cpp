@@ -168,10 +168,18 @@ TEST(Interval, rows_that_follow_each_other_copy_nothing) {
   }
 }
 
+using Sizes = std::vector<std::size_t>;
+
+perdure_ipv_box box_of(const Sizes& counts, const Sizes& strides) {
+  perdure_ipv_box box{};
+  box.dimensions = counts.size();
+  std::ranges::copy(counts, box.counts);
+  std::ranges::copy(strides, box.strides);
+  return box;
+}
+
 TEST(BoxRows, are_the_bytes_of_the_box_in_order) {
-  const std::size_t counts[] = {8, 3, 2};
-  const std::size_t strides[] = {1, 16, 64};
-  const BoxRows rows(100, 3, counts, strides);
+  const BoxRows rows(100, box_of({8, 3, 2}, {1, 16, 64}));
   ASSERT_TRUE(rows.valid());
   std::vector<std::uint64_t> begins;
   rows.for_each([&](ByteRange row) {
@@ -183,30 +191,25 @@ TEST(BoxRows, are_the_bytes_of_the_box_in_order) {
   EXPECT_EQ(rows.total_bytes(), 48U);
 }
 
-TEST(BoxRows, without_gaps_are_one_row) {
-  const std::size_t counts[] = {8, 4, 5};
-  const std::size_t strides[] = {1, 8, 32};
-  int rows = 0;
-  BoxRows(0, 3, counts, strides).for_each([&](ByteRange row) {
-    ++rows;
-    EXPECT_EQ(row, (ByteRange{0, 160}));
-  });
-  EXPECT_EQ(rows, 1);
+TEST(BoxRows, without_gaps_are_one_row_where_they_join) {
+  const perdure_ipv_box box = box_of({8, 4, 5}, {1, 8, 32});
+  std::vector<ByteRange> joined, single;
+  BoxRows(0, box).for_each([&](ByteRange row) { joined.push_back(row); });
+  BoxRows(0, box, BoxRows::Joins::no).for_each([&](ByteRange row) { single.push_back(row); });
+  EXPECT_EQ(joined, (std::vector<ByteRange>{{0, 160}}));
+  ASSERT_EQ(single.size(), 20U);
+  EXPECT_EQ(single[7], (ByteRange{56, 64}));
 }
 
 TEST(BoxRows, that_are_none_are_told) {
-  const std::size_t counts[] = {8, 4};
-  const std::size_t overlapping[] = {1, 7};
-  EXPECT_FALSE(BoxRows(0, 2, counts, overlapping).valid());
-  const std::size_t apart[] = {2, 64};
-  EXPECT_FALSE(BoxRows(0, 2, counts, apart).valid());
-  const std::size_t endless[] = {1, ~std::size_t{0} / 2};
-  EXPECT_FALSE(BoxRows(0, 2, counts, endless).valid());
-  EXPECT_FALSE(BoxRows(0, 0, counts, apart).valid());
-  EXPECT_FALSE(BoxRows(0, 5, counts, apart).valid());
-  const std::size_t none[] = {8, 0};
-  const std::size_t strides[] = {1, 8};
-  EXPECT_TRUE(BoxRows(0, 2, none, strides).empty());
+  EXPECT_FALSE(BoxRows(0, box_of({8, 4}, {1, 7})).valid());
+  EXPECT_FALSE(BoxRows(0, box_of({8, 4}, {2, 64})).valid());
+  EXPECT_FALSE(BoxRows(0, box_of({8, 4}, {1, ~std::size_t{0} / 2})).valid());
+  EXPECT_FALSE(BoxRows(0, box_of({}, {})).valid());
+  perdure_ipv_box five = box_of({8, 4}, {1, 64});
+  five.dimensions = 5;
+  EXPECT_FALSE(BoxRows(0, five).valid());
+  EXPECT_TRUE(BoxRows(0, box_of({8, 0}, {1, 8})).empty());
 }
 
 // Two that are not favoured, and the one that is, count without atomics.

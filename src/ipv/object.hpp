@@ -79,21 +79,12 @@ class InPlaceObject : public TwinWriter {
   virtual Status end() = 0;
   bool ended() const { return ended_; }
 
-  // Hooks (perdure_ipv_abi.h); offsets from the address. What is not for rows takes stores as they
-  // come.
-  struct Box {
-    std::uint64_t first;
-    unsigned dimensions;
-    const std::size_t* counts;
-    const std::size_t* strides;
-  };
-  virtual bool rows_count() const { return false; }
-  virtual perdure_ipv_row row_begin(ByteRange /*row*/) { return {0, 0}; }
-  virtual void row_end(ByteRange /*row*/, bool /*past_cache*/) {}
-  virtual perdure_ipv_row box_begin(const Box& /*box*/) { return {0, 0}; }
-  virtual bool note_part(ByteRange /*part*/) { return false; }
-  virtual void box_end_past_cache(const Box& /*box*/) {}
-  virtual bool nest_end() { return false; }
+  // Hooks (perdure_ipv_abi.h). What takes no boxes takes stores as they come. box_end() is true if
+  // something can be flushed early now: flush_early().
+  virtual perdure_ipv_answer box_begin(const perdure_ipv_box& /*box*/) {
+    return {0, PERDURE_IPV_NO_BOX};
+  }
+  virtual bool box_end(const perdure_ipv_box& /*box*/, bool /*past_cache*/) { return false; }
   virtual void plain() {}
 
   // Flushes before the persistence point: nothing is stored until then. finish_stores() is true,

@@ -59,8 +59,8 @@ class ObjectSet {
   Status start_flush_thread(unsigned threads);
   // Of an object, or of any memory.
   Status flush_early(const void* address, std::size_t bytes);
-  void nest_end(InPlaceObject& object) {
-    if (object.nest_end()) queue_early_flush(object);
+  void box_end(InPlaceObject& object, const perdure_ipv_box& box, bool past_cache) {
+    if (object.box_end(box, past_cache)) queue_early_flush(object);
   }
   void touch(const void* address, std::size_t bytes);
   // The program is about to free [begin, end): objects that have a byte there end. Any thread, but

@@ -32,6 +32,7 @@ void StreamObject::seal_for_version() {
   if (phase_ != Phase::clean) iteration_.end(all_changed_);
   if (phase_ != Phase::writing) return;
   complete_in_nest();
+  in_nest_ = false;
   show_idle();
   phase_ = Phase::sealed;
 }

@@ -15,18 +15,16 @@
 //       current in old and were not stored to since the copies changed roles. Where the lines of
 //       lacking_[new] are not, old and new are equal, so these bytes need not be copied.
 //   P3  Outside of nests (perdure_ipv_abi.h, R3) all of the object is current where the address
-//       shows it: nest_end() and plain() complete new before they return.
-//   P4  While the address can be stored to and no row is announced, every line counts as changed,
+//       shows it: box_end() and plain() complete new before they return.
+//   P4  While the address can be stored to and no box is announced, every line counts as changed,
 //       and as dirty. So dirty_ says all of new that may not be durable, and changed_ all in which
-//       new may differ from old: announced rows are in them, and what no row announces is either
+//       new may differ from old: announced rows are in them, and what no box announces is either
 //       refused by a read-only view, which leads to fault(), or happens when all lines count.
 //       Without guard, plain() is the program's duty. Lines
 //       that a row past the cache fills are not dirty, as copies past it are not: the thread that
-//       announced the row makes the first fence of the version. A line that a row does not fill is,
+//       announced the box makes the first fence of the version. A line that a row does not fill is,
 //       and so is one of the ghost cells between rows that was copied through the cache, so that
-//       the version flushes it, once. Of a box, threads of a team have stored to parts. A line that
-//       no part of the announcing thread fills is dirty as well; the other threads flush the lines
-//       that their parts do not fill and fence, before that thread ends the box.
+//       the version flushes it, once.
 //   P5  Whoever makes the address writable where it was not does so last: first the contents are
 //       whole there. Several threads may fault at once; the lock lets one do it, and the others try
 //       again when the view can be written. A thread that only reads is never refused: views
@@ -91,8 +89,6 @@ StreamObject::StreamObject(ObjectSurroundings& surroundings, std::string name, s
       iteration_(surroundings.device, bytes),
       changed_(bytes),
       dirty_(bytes),
-      part_ends_(bytes),
-      part_lines_(bytes),
       taken_{.dirty = LineSet(bytes)} {}
 
 Status StreamObject::may_be_placed() const {

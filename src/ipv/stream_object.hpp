@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Stream object (tier STREAM): an object that lives in the pool. Its address shows a view of one of
-// its array's copies, and they swap roles, so that rows that a loop announces need no copying. The
+// its array's copies, and they swap roles, so that boxes that a loop announces need no copying. The
 // invariants, and why they are enough, are at the top of stream_object.cpp.
 //
-// Threads: the row hooks, hand_over() and what is below it are called by the thread that
+// Threads: the hooks, hand_over() and what is below it are called by the thread that
 // started the object, flush_early() by the flushing thread; plain() and fault() by any, at the same
 // time. Failure: if the kernel refuses to move a view the process ends with a sentence, as there is
 // nowhere to go on storing.
@@ -17,6 +17,7 @@
 
 #include "base/this_thread.hpp"
 #include "ipv/address_views.hpp"
+#include "ipv/box_rows.hpp"
 #include "ipv/fault_lock.hpp"
 #include "ipv/iteration.hpp"
 #include "ipv/line_set.hpp"
@@ -34,16 +35,8 @@ class StreamObject final : public InPlaceObject {
   void leave() override;
   Status end() override;
 
-  bool rows_count() const override;  // now, and for the calling thread
-  perdure_ipv_row row_begin(ByteRange row) override;
-  void row_end(ByteRange row, bool past_cache) override;
-  perdure_ipv_row box_begin(const Box& box) override;
-  // One thread's run of bytes of the box, stored to past the cache. False: the thread flushes what
-  // of a line it did not fill.
-  bool note_part(ByteRange part) override;
-  void box_end_past_cache(const Box& box) override;
-  // True if something can be flushed early now: flush_early().
-  bool nest_end() override;
+  perdure_ipv_answer box_begin(const perdure_ipv_box& box) override;
+  bool box_end(const perdure_ipv_box& box, bool past_cache) override;
   void plain() override;
   void touch(ByteRange /*range*/) override { plain(); }
   bool fault(std::uintptr_t address) override;
@@ -77,7 +70,7 @@ class StreamObject final : public InPlaceObject {
     LineSet dirty;             // of that copy
     std::uint64_t flushed_bytes = 0;
   };
-  // Lines of rows past the cache, of which the device will hear.
+  // Lines of boxes past the cache, of which the device will hear.
   struct Untold {
     std::vector<ByteRange> lines;
     std::uint64_t bytes = 0;
@@ -96,18 +89,16 @@ class StreamObject final : public InPlaceObject {
   void lock_for_stores();
   void plain_locked();
 
-  // Rows (object_rows.cpp).
+  // Boxes (object_rows.cpp).
   bool own_thread() const { return this_thread() == thread_; }
-  bool takes_rows(ByteRange row) {
-    return rows_count() && row.begin <= row.end && row.end <= bytes_;
-  }
+  BoxRows rows_of(const perdure_ipv_box& box, BoxRows::Joins joins = BoxRows::Joins::yes) const;
+  bool takes_box(const perdure_ipv_box& box, const BoxRows& rows) const;
   void enter_nest();
   void count_copied(const Iteration::Copied& copied);
   void complete_for_stores();
-  ptrdiff_t place_row(ByteRange row, std::uint64_t row_bytes);
+  ptrdiff_t place_box(const BoxRows& rows);
   bool worth_past_cache(std::uint64_t row_bytes) const;
   void note_past_cache(ByteRange lines);
-  void forget_parts(ByteRange hull);
   void tell_device();
   void complete_in_nest();
   bool seal();
@@ -130,12 +121,11 @@ class StreamObject final : public InPlaceObject {
   std::uint32_t contents_ = 0;    // copy that holds what was handed over last, or restored
   LineSet changed_;               // since the version before
   LineSet dirty_;                 // of the working copy, stored to and not flushed
-  LineSet part_ends_;             // of a box's parts that the announcing thread stored to: those
-  LineSet part_lines_;            // that a part did not fill, and those of which the device heard
   std::vector<LineSet> lacking_;  // by copy: where it may differ from copy contents_
   bool in_version_ = false;       // the version under way holds it as it was handed over
   Taken taken_;
   bool all_changed_ = false;
+  bool in_nest_ = false;  // a box was announced, and box_end() is to come
   Untold untold_;
   std::atomic<std::uint32_t> early_{0};  // flush_early(): 0 no, 1 queued, 2 runs
 };

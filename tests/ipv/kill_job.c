@@ -58,15 +58,21 @@ static void step_of_grid(uint64_t step) {
   if (step % 4 == 3) {
     for (uint64_t i = step % 11; i < cells; i += 1000) grid[i] = mixed(grid[i], i, step);
   } else if (step % 4 != 2) { /* 2: the grid does not change */
-    for (uint64_t j = 0; j < rows; j += stride_of(step)) {
+    const uint64_t stride = stride_of(step);
+    const struct perdure_ipv_box box = {grid,
+                                        2,
+                                        {columns * sizeof *grid, (rows + stride - 1) / stride},
+                                        {1, stride * columns * sizeof *grid},
+                                        NULL,
+                                        0};
+    const struct perdure_ipv_answer by = perdure_ipv_box_begin(&box);
+    for (uint64_t j = 0; j < rows; j += stride) {
       uint64_t* row = grid + j * columns;
-      struct perdure_ipv_row by = perdure_ipv_row_begin(row, columns * sizeof *row);
       for (uint64_t i = 0; i < columns; i++) {
         row[i] = mixed(AT(by.load, row[i]), j * columns + i, step);
       }
-      perdure_ipv_row_end(row, columns * sizeof *row);
     }
-    perdure_ipv_nest_end(grid);
+    if (by.how != PERDURE_IPV_NO_BOX) perdure_ipv_box_end(&box, 0);
   }
   if (step % 3 == 0) small[step % flags] = mixed(small[step % flags], 0, step);
 }

@@ -53,7 +53,7 @@ def compiled(folder, name: str, *words: str, source: str = SOURCE, code: int = 0
 
 def called(folder) -> bool:
     symbols = subprocess.run(["nm", folder / "nest.o"], capture_output=True, text=True, check=True)
-    return "U perdure_ipv_row_begin" in symbols.stdout
+    return "U perdure_ipv_box_begin" in symbols.stdout
 
 
 def test_only_marked_files_are_transformed(tmp_path):
@@ -70,7 +70,7 @@ def test_only_marked_files_are_transformed(tmp_path):
 
 
 def test_a_program_is_linked_with_the_library(tmp_path):
-    if "perdure_ipv_row_begin" not in subprocess.run(
+    if "perdure_ipv_box_begin" not in subprocess.run(
         ["nm", "-D", BUILD / "src/capi/libperdure.so"], capture_output=True, text=True, check=True
     ).stdout:
         pytest.skip("a library without in-place versioning")
