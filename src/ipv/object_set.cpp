@@ -112,7 +112,7 @@ Status ObjectSet::add(const std::string& name, void* address, std::size_t bytes,
     object =
         std::make_unique<CopyObject>(surroundings_, name, first, bytes, asked, whole_pages, "");
   }
-  return adopt(std::move(object), asked == PERDURE_IPV_STREAM);
+  return adopt(std::move(object), options_.lag != 0 && asked == PERDURE_IPV_STREAM);
 }
 
 Status ObjectSet::adopt(std::unique_ptr<InPlaceObject> object, bool spare_copy) {
