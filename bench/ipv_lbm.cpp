@@ -46,10 +46,8 @@ using Rows = std::array<const double*, directions>;
 
 // Collides what streams into cells [first, end) of a row; `from` are the rows it comes from, each
 // shifted by what its direction is away.
-#if defined(__x86_64__)
-__attribute__((target_clones("avx512f", "avx2", "default"), optimize("O3")))
-#endif
-void collide(const double* const* from, double* const* to, std::size_t first, std::size_t end) {
+__attribute__((optimize("O3"))) void collide(const double* const* from, double* const* to,
+                                             std::size_t first, std::size_t end) {
   const double *f0 = from[0], *f1 = from[1], *f2 = from[2], *f3 = from[3], *f4 = from[4],
                *f5 = from[5], *f6 = from[6], *f7 = from[7], *f8 = from[8];
   double *t0 = to[0], *t1 = to[1], *t2 = to[2], *t3 = to[3], *t4 = to[4], *t5 = to[5], *t6 = to[6],
