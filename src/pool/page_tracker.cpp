@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <bit>
 #include <cstdlib>
 #include <map>
 #include <mutex>
@@ -19,7 +20,8 @@ namespace perdure {
 namespace {
 
 constexpr std::size_t chunk_bytes = std::size_t{2} << 20U;
-constexpr std::uint8_t full_in_turn = 3;
+constexpr int full_versions = 3;  // of the last five
+constexpr std::uint8_t last_versions = 0b11111;
 constexpr std::uint8_t left_versions = 60;
 
 // Of all trackers of the process: one that protects a page takes from the other what was stored.
@@ -131,13 +133,17 @@ Status PageTracker::choose(std::size_t number, const PageSet& changed) {
   const ByteRange range = range_of(number, number + 1);
   if (chunk.left != 0) {
     if (--chunk.left != 0) return Status::success();
-    chunk.full = full_in_turn - 1;
+    chunk.full = 0b11;  // as far as is known
     return protect(range);
   }
   const PageRun pages = changed.pages_of(range);
-  const bool full = changed.count(pages) * 8 >= (pages.end - pages.first) * 7;
-  chunk.full = full ? static_cast<std::uint8_t>(chunk.full + 1) : std::uint8_t{0};
-  if (chunk.full < full_in_turn) return Status::success();
+  const std::uint64_t count = changed.count(pages);
+  const bool full = count * 8 >= (pages.end - pages.first) * 7;
+  const bool partly = count != 0 && !full;
+  chunk.full =
+      partly ? std::uint8_t{0}
+             : static_cast<std::uint8_t>((chunk.full << 1U | (full ? 1U : 0U)) & last_versions);
+  if (!full || std::popcount(chunk.full) < full_versions) return Status::success();
   chunk.left = left_versions;
   return release(range);
 }

@@ -11,9 +11,10 @@
 // other mappings, and of devices and of the kernel through pages that were pinned before
 // (unseen_stores.hpp).
 //
-// The first store to a page costs a fault. So a chunk of 2 MiB nearly all of whose pages changed in
-// each of the last three versions is left writable, and counts as changed; after 60 more versions
-// it is watched again for one.
+// The first store to a page costs a fault, which takes longer than to copy the page twice. So a
+// chunk of 2 MiB is left writable, and counts as changed, if nearly all of its pages changed in
+// three of the last five versions, and none in the others (arrays that a loop overwrites in turn);
+// after 60 more versions it is watched again for one.
 //
 // The buffer must be page-aligned and have its last page to itself, and lie in no other tracker's.
 // It stays mapped until the tracker is gone, or stop() was called. Threads: stores may come from
@@ -66,7 +67,7 @@ class PageTracker {
 
  private:
   struct Chunk {
-    std::uint8_t full = 0;  // versions in turn in which nearly all of it changed
+    std::uint8_t full = 0;  // of the last versions, a bit each: nearly all of it changed, or none
     std::uint8_t left = 0;  // it is left writable, for so many versions
   };
   ByteRange range_of(std::size_t first, std::size_t end) const;
