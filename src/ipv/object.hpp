@@ -84,7 +84,10 @@ class InPlaceObject final : public TwinWriter {
   bool ended() const { return ended_; }
 
   // Hooks (perdure_ipv_abi.h).
+  bool takes_boxes() const { return own_thread() && placed(); }
   perdure_ipv_answer box_begin(const perdure_ipv_box& box);
+  // A box was not taken: somebody may look at the object. By the thread that makes the calls.
+  void refuse_box(std::string onlooker);
   // True if something can be flushed early now: flush_early().
   bool box_end(const perdure_ipv_box& box, bool past_cache);
   void plain();
@@ -116,6 +119,8 @@ class InPlaceObject final : public TwinWriter {
 
   perdure_ipv_object_status status() const;
   std::uint64_t boxes() const { return counts_.boxes.get(); }  // announced, and taken as such
+  std::uint64_t boxes_refused() const { return counts_.boxes_refused.get(); }
+  const std::string& onlooker() const { return onlooker_; }  // because of whom the last one was
   // Waited for before first stores, of what the status has as persist_ns.
   std::uint64_t first_stores_ns() const { return counts_.first_stores_ns.get(); }
   Tier tier() const { return tier_; }
@@ -243,10 +248,11 @@ class InPlaceObject final : public TwinWriter {
     std::uint64_t get() const { return value.load(std::memory_order_relaxed); }
   };
   struct Counters {
-    Counter versions, rows, boxes, fresh_row_bytes, copied_bytes, flushed_bytes, streamed_bytes;
+    Counter versions, rows, boxes, boxes_refused, fresh_row_bytes, copied_bytes, flushed_bytes, streamed_bytes;
     Counter swaps, swap_ns, guard_faults, waited_ns, first_stores_ns;
   };
   Counters counts_;
+  std::string onlooker_;
 };
 
 }  // namespace perdure

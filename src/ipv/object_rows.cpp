@@ -129,6 +129,11 @@ void InPlaceObject::complete_in_nest() {
   if (placed()) count_copied(iteration_.complete_in_nest(dirty_));
 }
 
+void InPlaceObject::refuse_box(std::string onlooker) {
+  counts_.boxes_refused.add(1);
+  onlooker_ = std::move(onlooker);
+}
+
 bool InPlaceObject::box_end(const perdure_ipv_box& box, bool past_cache) {
   lock_.lock();
   bool flush = false;
