@@ -5,12 +5,12 @@
 //
 //   threads    Perdure's, each from when it says so until it ends; and the MPI library's, which it
 //              had when its MPI_Init returned and not before. A thread that was not there at any
-//              question in between is forgotten: its number may be another's by now.
-//   handlers   those that MPI_Init installed, and others of the MPI library's: UCX has some from when
-//              it is loaded
+//              question in between is forgotten: its number may be another's by now
+//   handlers   those that MPI_Init installed, and others of the MPI library's: UCX has some when it
+//              is loaded
 //   lent       given to a call of MPI after which somebody may still read it: a send that is
-//              pending, a window, a collective beside the program. It counts as lent for good: who
-//              completes what is not followed
+//              pending, a window, a collective beside the program. It counts as lent for good:
+//              when such a call is complete is not followed
 //
 // Threads: any. Nothing here fails; what can't be asked is no guest.
 #pragma once

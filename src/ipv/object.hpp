@@ -248,7 +248,8 @@ class InPlaceObject final : public TwinWriter {
     std::uint64_t get() const { return value.load(std::memory_order_relaxed); }
   };
   struct Counters {
-    Counter versions, rows, boxes, boxes_refused, fresh_row_bytes, copied_bytes, flushed_bytes, streamed_bytes;
+    Counter versions, rows, boxes, boxes_refused, fresh_row_bytes, copied_bytes, flushed_bytes,
+        streamed_bytes;
     Counter swaps, swap_ns, guard_faults, waited_ns, first_stores_ns;
   };
   Counters counts_;

@@ -15,7 +15,7 @@
 //   O4  no memory is pinned for a device, beyond what was when MPI_Init returned.
 //   O5  the thread has never used io_uring, which reads and stores beside it.
 //   O6  the process has no context of asynchronous I/O (io_setup(2)).
-//   O7  no byte of the object was lent to MPI (base/guests.hpp): given to a call after which somebody
+//   O7  no byte of the object was lent to MPI (base/guests.hpp): given to a call after which others
 //       may still read or store it, whether or not that is complete.
 //   O8  if an MPI library is loaded, its calls come through Perdure.
 // What can't be asked may be: old kernels, a sandbox that refuses. Not seen: a process that reads

@@ -264,7 +264,7 @@ TEST_F(IpvMisuse, hooks_for_other_memory_do_nothing) {
   perdure_ipv_plain(other.data());
   perdure_ipv_touch(other.data(), other.size());
   EXPECT_EQ(perdure_ipv_pin(other.data()), PERDURE_E_NOT_FOUND);
-  // A box that reaches beyond its object is none: it is stored to in place.
+  // A box that reaches beyond its object is not taken: it is stored to in place.
   const perdure_ipv_box beyond{memory_ + 4096, 1, {object_bytes}, {1}, nullptr, 0};
   EXPECT_EQ(perdure_ipv_box_begin(&beyond).how, PERDURE_IPV_NO_BOX);
 }

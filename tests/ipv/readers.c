@@ -2,8 +2,8 @@
 //
 // Legal programs in which somebody whom the compiler does not see reads an object, or stores to
 // another part of it, while a nest overwrites a box of it; and some in which nobody does. Run as
-// READERS CASE POOL; with POOL "-" it does the same without Perdure. Prints what must be the same in
-// both. Built by perdure-clang --ipv.
+// READERS CASE POOL; with POOL "-" it does the same without Perdure. What it prints must be the
+// same in both. Built by perdure-clang --ipv.
 #include <aio.h>
 #include <fcntl.h>
 #include <pthread.h>

@@ -56,7 +56,7 @@ def mpi_words(compiler: str) -> list[str]:
     return [word for word in shown.stdout.split()[1:] if word.startswith(("-I", "-L", "-l", "-W"))]
 
 
-def is_told(report: dict, onlooker: str | None) -> bool:
+def is_reported(report: dict, onlooker: str | None) -> bool:
     (found,) = report["objects"]
     if found["tier"] != "stream":
         return False
@@ -76,9 +76,9 @@ def is_wrong(name: str, launcher: list[str], program: Path, case: str,
         streamed = output(*launcher, program, case, f"{scratch}/stream")
         os.environ.pop("PERDURE_IPV")
         report = json.loads((Path(scratch) / "stream.report").read_text())
-    told = is_told(report, onlooker)
-    print(f"{name}: {native}; copy: {copied}; stream: {streamed}" + ("" if told else f"; {report}"))
-    return not (native == copied == streamed and told)
+    said = is_reported(report, onlooker)
+    print(f"{name}: {native}; copy: {copied}; stream: {streamed}" + ("" if said else f"; {report}"))
+    return not (native == copied == streamed and said)
 
 
 def main() -> int:
