@@ -42,12 +42,17 @@ bool kernel_knows_registered_rings() {
   return known;
 }
 
-// Perdure's own, of SIGSEGV and SIGBUS: in the same library as this function.
+// Perdure's own, of SIGSEGV and SIGBUS, in the same library as this function; and those by which
+// the library of gfortran says where a program ends.
 bool is_perdures(void* handler) {
   Dl_info ours{};
   Dl_info theirs{};
-  return ::dladdr(reinterpret_cast<void*>(&kernel_knows_registered_rings), &ours) != 0 &&
-         ::dladdr(handler, &theirs) != 0 && ours.dli_fbase == theirs.dli_fbase;
+  if (::dladdr(reinterpret_cast<void*>(&kernel_knows_registered_rings), &ours) == 0 ||
+      ::dladdr(handler, &theirs) == 0 || theirs.dli_fname == nullptr) {
+    return false;
+  }
+  return ours.dli_fbase == theirs.dli_fbase ||
+         std::strstr(theirs.dli_fname, "/libgfortran.so") != nullptr;
 }
 
 // A thread that has used io_uring has a table of registered rings, if only an empty one.

@@ -10,7 +10,7 @@
 //       the MPI library had when MPI_Init returned. Threads of OpenMP are others: they stay when a
 //       region has ended. While there are such threads, the kernel does not tell a process that
 //       shares the memory (clone(2) with CLONE_VM alone).
-//   O2  no signal has a handler, except Perdure's, and those that MPI_Init installed.
+//   O2  no signal has a handler, except Perdure's, those that MPI_Init installed, and gfortran's.
 //   O3  no process traces this one.
 //   O4  no memory is pinned for a device, beyond what was when MPI_Init returned.
 //   O5  the thread has never used io_uring, which reads and stores beside it.
