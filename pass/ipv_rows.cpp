@@ -41,9 +41,9 @@ std::optional<Refusal> Finder::place_load(Loop* loop, Row& row, const Access& lo
     const int64_t at = *distance(analyses_.evolution, lead_address, recurrence(loop, store));
     const auto width = static_cast<int64_t>(store.constant_bytes());
     if (at >= *from + bytes || at + width <= *from) continue;
-    const bool behind = precedes(analyses_.dominators, store.at, load.at);
-    before &= !behind;
-    covered_behind |= behind && at <= *from && at + width >= *from + bytes;
+    const bool after = precedes(analyses_.dominators, store.at, load.at);
+    before &= !after;
+    covered_behind |= after && at <= *from && at + width >= *from + bytes;
   }
   if (!before && !covered_behind) {
     return Refusal{"S2", load.at, "is read when a part of it is overwritten"};
@@ -76,14 +76,14 @@ std::optional<Row> Finder::tile(Loop* loop, std::vector<Access> group) {
   row.step = *constant_step(lowest);
   const int64_t step = std::abs(row.step);
   int64_t end = begin_of(group.front());
-  const int64_t behind = end + step;
+  const int64_t limit = end + step;
   bool whole = true;
   for (const Access& store : group) {
     whole &= begin_of(store) <= end;
     end = std::max(end, begin_of(store) + static_cast<int64_t>(store.constant_bytes()));
   }
   const Instruction* at = group.front().at;
-  if (!whole || end != behind) {
+  if (!whole || end != limit) {
     return refuse({"S1", at,
                    "stores do not cover all of the " + std::to_string(step) +
                        " bytes in an iteration, once"});

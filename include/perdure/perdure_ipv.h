@@ -60,15 +60,13 @@ enum perdure_ipv_tier {
                             (docs/ipv.md, What the tier stream is for) */
 };
 
-/* Marks a module for perdure-clang --ipv that names none of these functions:
- *     PERDURE_IPV_NEST void add_change(double* u, const double* change, size_t count);
- *     PERDURE_IPV_ARRAY double u[5000];      // gets pages of its own
+/* Gives a static array pages of its own, in a module that perdure-clang --ipv compiles, also if the
+ * module names none of these functions:
+ *     PERDURE_IPV_ARRAY double u[5000];
  */
 #ifdef __clang__
-#define PERDURE_IPV_NEST __attribute__((annotate("perdure_ipv")))
 #define PERDURE_IPV_ARRAY __attribute__((annotate("perdure_ipv")))
 #else
-#define PERDURE_IPV_NEST
 #define PERDURE_IPV_ARRAY
 #endif
 

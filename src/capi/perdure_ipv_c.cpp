@@ -340,7 +340,7 @@ int perdure_flush_barrier(void) {
 struct perdure_ipv_answer perdure_ipv_box_begin(const struct perdure_ipv_box* box) {
   InPlaceObject* object = object_of(box->first);
   if (object == nullptr) return {0, PERDURE_IPV_NO_BOX};
-  return object->box_begin(*box);
+  return set->box_begin(*object, *box);
 }
 
 void perdure_ipv_box_end(const struct perdure_ipv_box* box, int past_cache) {

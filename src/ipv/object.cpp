@@ -22,6 +22,11 @@ InPlaceObject::InPlaceObject(ObjectSurroundings& surroundings, std::string name,
       bytes_(bytes),
       asked_(asked) {}
 
+void InPlaceObject::refuse_box(std::string onlooker) {
+  counts_.boxes_refused.add(1);
+  onlooker_ = std::move(onlooker);
+}
+
 perdure_ipv_object_status InPlaceObject::status() const {
   perdure_ipv_object_status status{};
   status.tier = tier();

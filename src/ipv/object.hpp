@@ -79,8 +79,11 @@ class InPlaceObject : public TwinWriter {
   virtual Status end() = 0;
   bool ended() const { return ended_; }
 
-  // Hooks (perdure_ipv_abi.h). What takes no boxes takes stores as they come. box_end() is true if
+  // Hooks (perdure_ipv_abi.h). What takes no boxes takes stores as they come. refuse_box(): a box
+  // was not taken, as somebody may look at the object; by the thread that makes the calls. box_end() is true if
   // something can be flushed early now: flush_early().
+  virtual bool takes_boxes() const { return false; }
+  void refuse_box(std::string onlooker);
   virtual perdure_ipv_answer box_begin(const perdure_ipv_box& /*box*/) {
     return {0, PERDURE_IPV_NO_BOX};
   }
@@ -124,6 +127,8 @@ class InPlaceObject : public TwinWriter {
   const std::string& why_copy() const { return why_copy_; }
   virtual perdure_ipv_object_status status() const;
   std::uint64_t boxes() const { return counts_.boxes.get(); }  // announced, and taken as such
+  std::uint64_t boxes_refused() const { return counts_.boxes_refused.get(); }
+  const std::string& onlooker() const { return onlooker_; }  // because of whom the last one was
   // Waited for before first stores, of what the status has as persist_ns.
   std::uint64_t first_stores_ns() const { return counts_.first_stores_ns.get(); }
 
@@ -133,7 +138,7 @@ class InPlaceObject : public TwinWriter {
   ByteRange all() const { return {0, bytes_}; }
 
   struct Counters {
-    ObjectCounter versions, rows, boxes, fresh_row_bytes, copied_bytes, flushed_bytes,
+    ObjectCounter versions, rows, boxes, boxes_refused, fresh_row_bytes, copied_bytes, flushed_bytes,
         streamed_bytes, swaps, swap_ns, guard_faults, waited_ns, first_stores_ns;
   };
 
@@ -146,6 +151,7 @@ class InPlaceObject : public TwinWriter {
   VersionedArray* array_ = nullptr;
   std::atomic<bool> ended_{false};  // the program freed the memory
   Counters counts_;
+  std::string onlooker_;
 };
 
 }  // namespace perdure

@@ -410,6 +410,14 @@ Status ObjectSet::flush_early(const void* address, std::size_t bytes) {
   return Status::success();
 }
 
+perdure_ipv_answer ObjectSet::box_begin(InPlaceObject& object, const perdure_ipv_box& box) {
+  if (!object.takes_boxes()) return {0, PERDURE_IPV_NO_BOX};
+  std::string onlooker = onlookers_.may_look(object.first(), object.first() + object.bytes());
+  if (onlooker.empty()) return object.box_begin(box);
+  object.refuse_box(std::move(onlooker));
+  return {0, PERDURE_IPV_NO_BOX};
+}
+
 void ObjectSet::touch(const void* address, std::size_t bytes) {
   const auto first = reinterpret_cast<std::uintptr_t>(address);
   if (!started_ || bytes == 0) return;

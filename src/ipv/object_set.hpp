@@ -22,6 +22,7 @@
 #include "ipv/flush_thread.hpp"
 #include "ipv/ipv_options.hpp"
 #include "ipv/object.hpp"
+#include "ipv/onlookers.hpp"
 #include "ipv/version_check.hpp"
 #include "pool/pool.hpp"
 
@@ -59,6 +60,8 @@ class ObjectSet {
   Status start_flush_thread(unsigned threads);
   // Of an object, or of any memory.
   Status flush_early(const void* address, std::size_t bytes);
+  // As the object's; but no box where somebody may look at it (onlookers.hpp).
+  perdure_ipv_answer box_begin(InPlaceObject& object, const perdure_ipv_box& box);
   void box_end(InPlaceObject& object, const perdure_ipv_box& box, bool past_cache) {
     if (object.box_end(box, past_cache)) queue_early_flush(object);
   }
@@ -111,6 +114,7 @@ class ObjectSet {
   ObjectSurroundings surroundings_;
   std::vector<std::unique_ptr<InPlaceObject>> objects_;  // by address once started
   std::unique_ptr<FlushThread> thread_;
+  Onlookers onlookers_;
   std::atomic<std::uint64_t> durable_version_{0};
   std::optional<VersionCheck> check_;
   bool under_way_ = false;  // a version is begun and not finished

@@ -20,6 +20,7 @@ Json object_report(const InPlaceObject& object) {
             {"versions", status.versions},
             {"rows", status.rows},
             {"boxes", object.boxes()},
+            {"boxes_refused", object.boxes_refused()},
             {"fresh_row_bytes", status.fresh_row_bytes},
             {"copied_bytes", status.copied_bytes},
             {"flushed_bytes", status.flushed_bytes},
@@ -31,6 +32,7 @@ Json object_report(const InPlaceObject& object) {
             {"first_stores_ns", object.first_stores_ns()},
             {"pool_bytes", status.pool_bytes},
             {"dram_bytes", status.dram_bytes}};
+  if (!object.onlooker().empty()) json["onlooker"] = object.onlooker();
   if (!object.why_copy().empty()) json["why_copy"] = object.why_copy();
   return json;
 }

@@ -35,6 +35,7 @@ class StreamObject final : public InPlaceObject {
   void leave() override;
   Status end() override;
 
+  bool takes_boxes() const override { return own_thread(); }
   perdure_ipv_answer box_begin(const perdure_ipv_box& box) override;
   bool box_end(const perdure_ipv_box& box, bool past_cache) override;
   void plain() override;

@@ -264,12 +264,13 @@ TEST_F(IpvMisuse, hooks_for_other_memory_do_nothing) {
   perdure_ipv_plain(other.data());
   perdure_ipv_touch(other.data(), other.size());
   EXPECT_EQ(perdure_ipv_pin(other.data()), PERDURE_E_NOT_FOUND);
-  // A box that reaches beyond its object is none: it is stored to in place.
+  // A box that reaches beyond its object is not taken: it is stored to in place.
   const perdure_ipv_box beyond{memory_ + 4096, 1, {object_bytes}, {1}, nullptr, 0};
   EXPECT_EQ(perdure_ipv_box_begin(&beyond).how, PERDURE_IPV_NO_BOX);
 }
 
 TEST_F(IpvMisuse, no_box_is_taken_of_which_the_nest_touches_the_object) {
+  ::setenv("PERDURE_IPV", "helper=off", 1);  // no thread that is still about to say whose it is
   start(PERDURE_IPV_STREAM);
   const auto first = reinterpret_cast<std::uintptr_t>(memory_);
   const auto how_with = [&](std::uintptr_t low, std::uintptr_t high) {
@@ -290,6 +291,7 @@ TEST_F(IpvMisuse, no_box_is_taken_of_which_the_nest_touches_the_object) {
 }
 
 TEST_F(IpvMisuse, one_box_of_an_object_is_open_at_a_time) {
+  ::setenv("PERDURE_IPV", "helper=off", 1);  // no thread that is still about to say whose it is
   start(PERDURE_IPV_STREAM);
   const perdure_ipv_box box{memory_, 1, {4096}, {1}, nullptr, 0};
   const perdure_ipv_box second{memory_ + 4096, 1, {1024}, {1}, nullptr, 0};
@@ -301,6 +303,7 @@ TEST_F(IpvMisuse, one_box_of_an_object_is_open_at_a_time) {
 
 // Two ends of each would be flushed for the few lines in between.
 TEST_F(IpvMisuse, short_rows_stay_in_the_cache) {
+  ::setenv("PERDURE_IPV", "helper=off", 1);  // no thread that is still about to say whose it is
   start(PERDURE_IPV_STREAM);
   for (int iteration = 0; iteration < 3; ++iteration) {
     for (const std::size_t bytes : {std::size_t{256}, std::size_t{1024}}) {

@@ -149,7 +149,7 @@ void ModelJob::nest(const ModelBox& of, Random& random) {
     more = d < of.counts.size();
   }
   if (by.how == PERDURE_IPV_NO_BOX) return;
-  // The device takes the stores of rows for such that went past the cache, if it is told so.
+  // The device takes the stores of rows for such that went past the cache, if box_end() says so.
   const bool past_cache = by.how == PERDURE_IPV_BOX_PAST_CACHE && below(random, 2) == 0;
   set().box_end(object(), box, past_cache);
 }

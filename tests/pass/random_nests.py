@@ -9,7 +9,8 @@
 Programs of nest_generator.py are compiled natively and by the pass with the same flags, and run
 side by side by nest_driver.c: linked with poison_runtime.cpp; or with libperdure, in all tiers,
 where each program is killed in an epoch and restarted. Prints the seed; --seed takes it back.
-With --threads, nests are parallel loops of OpenMP where they may be; with 1, of the same arrays.
+With --threads, nests are parallel loops of OpenMP where they may be, which are left alone; with 1,
+of the same arrays.
 With --unit, the programs of FILE are run instead of generated ones, at some levels and seeds.
 With --lto, lld optimises both sides once more; then nothing is stored past the cache.
 """
@@ -175,8 +176,8 @@ def main() -> int:
           f"{totals['asked']} were taken, {totals['redirected']} of them redirected, "
           f"{totals['past_cache']} stored past the cache")
     many = totals["optimised"]
-    least = {"taken": many, "redirected": many // 3}
-    if platform.machine() == "x86_64" and options.lto is None:
+    least = {"taken": many, "redirected": many // 3} if options.threads == 0 else {}
+    if platform.machine() == "x86_64" and options.lto is None and options.threads == 0:
         least["past_cache"] = many // 10
     if options.count >= PER_UNIT and any(totals[kind] < few for kind, few in least.items()):
         print("too few boxes: the pass transformed nearly nothing")
