@@ -156,8 +156,9 @@ typedef struct perdure_array_options {
                      pool restarts; default: Perdure allocates one of zeros, from 4 KiB on at a
                      page. INVALID unless the processor can read and write all of it. It stays
                      where it is until close: after free(), realloc() or munmap() every commit and
-                     restore is STATE. Log needs whole pages, which hold nothing else and are of
-                     one array; with PERDURE_MARKS or PERDURE_COMPARE any buffer will do. */
+                     restore is STATE. Log of more than 16 KiB needs whole pages, which hold
+                     nothing else and are of one array; for smaller arrays, which are compared, and
+                     with PERDURE_MARKS or PERDURE_COMPARE, any buffer will do. */
 } perdure_array_options;
 
 typedef struct perdure_pool_status {

@@ -11,6 +11,8 @@
 // other mappings, and of devices and of the kernel through pages that were pinned before
 // (unseen_stores.hpp).
 //
+// Buffers of up to 16 KiB have none, and are compared: is_worth_it().
+//
 // The first store to a page costs a fault. So a chunk of 2 MiB nearly all of whose pages changed in
 // each of the last three versions is left writable, and counts as changed; after 60 more versions
 // it is watched again for one.
@@ -36,6 +38,10 @@ enum class TrackerKind : std::uint8_t { chosen, kernel, faults };
 
 class PageTracker {
  public:
+  // False for a few pages: comparing them costs less than asking the kernel, and finds all stores.
+  // A tracker that was asked for, here or by the environment, is always.
+  static bool is_worth_it(std::size_t size_bytes, TrackerKind kind);
+
   static Result<std::unique_ptr<PageTracker>> create(std::byte* base, std::size_t size_bytes,
                                                      TrackerKind kind = TrackerKind::chosen);
   virtual ~PageTracker();

@@ -114,7 +114,8 @@ VersionedArray::VersionedArray(Device& device, ParallelWriter& writer, const Arr
       twin_writer_(options.writer),
       named_(geometry.slots, no_copy) {
   const bool log = mode() == ArrayMode::log;
-  tracked_ = log && !marks_ && !compare_;
+  tracked_ =
+      log && !marks_ && !compare_ && PageTracker::is_worth_it(entry_.size_bytes, options.tracker);
   const bool may_be_pages = log && !entry_.shape.checksums && has_pages(block_bytes_);
   if (sums_pages() || may_be_pages) page_bytes_ = block_bytes_ / pages_per_block;
 }
@@ -137,6 +138,7 @@ Result<std::unique_ptr<VersionedArray>> VersionedArray::create(Device& device,
   std::unique_ptr<VersionedArray> array(
       new VersionedArray(device, writer, entry, geometry, options));
   PERDURE_TRY(array->check_options(options));
+  array->compare_ = array->mode() == ArrayMode::log && !array->marks_ && !array->tracked_;
   PERDURE_TRY(array->allocate_buffers(options));
   if (entry.shape.checksums) {
     array->tables_.assign(entry.copies, std::vector<std::uint64_t>(array->blocks()));
