@@ -430,7 +430,7 @@ Status VersionedArray::save_pages(PageRun run) {
   return Status::success();
 }
 
-// A3.
+// pool.A3.
 void VersionedArray::sum_blocks_of(PageRun run) {
   const std::vector<std::uint64_t>& of_pages = page_sums_[working_copy_];
   for (std::uint64_t block = run.first / pages_per_block; block * pages_per_block < run.end;
@@ -468,7 +468,7 @@ Result<std::uint64_t> VersionedArray::save_twin() {
   return entry_.size_bytes - (streamed_end_ - streamed_begin_);
 }
 
-// A3. What was not committed is stale in all copies.
+// pool.A3. What was not committed is stale in all copies.
 void VersionedArray::find_differences() {
   const std::byte* committed = copy_address(entry_.copy);
   for (std::uint64_t page = 0; page < changed_.pages() && committed_; ++page) {
