@@ -220,6 +220,16 @@ JobId Census::lineage() const {
   return lineage;
 }
 
+Census Census::without(const std::set<std::uint32_t>& lost) const {
+  Census left = *this;
+  const auto is_lost = [&](const auto& fact) { return lost.contains(nodes[fact.at]); };
+  std::erase_if(left.files, is_lost);
+  std::erase_if(left.levels, is_lost);
+  std::erase_if(left.parts, is_lost);
+  std::erase_if(left.damaged, is_lost);
+  return left;
+}
+
 // By way of rank 0, in one message to each rank.
 Result<std::vector<std::vector<std::byte>>> gather_everywhere(Group& group,
                                                               std::span<const std::byte> own) {

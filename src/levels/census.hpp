@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -75,6 +76,8 @@ struct Census {
   const PoolFileFact* file_of(std::uint32_t rank) const;
   // Of what was made last of all that is here.
   JobId lineage() const;
+  // What is left when these nodes are lost.
+  Census without(const std::set<std::uint32_t>& lost) const;
   // Of the nodes for which `there` holds, as missing_parts() takes them.
   template <typename There>
   std::vector<PartFact> parts_where(const There& there) const {

@@ -48,10 +48,11 @@ Result<DrainOffer> offer_of(const std::string& place, const std::optional<LeaseR
     return offer;
   }
   offer.versions.incarnation_max = std::max(offer.versions.incarnation_max, found.incarnation_max);
-  if (kinship != Kinship::fork || found.manifests.empty()) return offer;
+  if (kinship != Kinship::fork) return offer;
   const auto from = std::ranges::find(found.ancestors, held->lineage, &Ancestor::lineage);
-  if (lineage_of(found.manifests.front().job) != lineage) return offer;  // it has drained none
-  offer.fork = newest_of(found);
+  const bool drained =
+      !found.manifests.empty() && lineage_of(found.manifests.front().job) == lineage;
+  offer.fork = drained ? newest_of(found) : from->until;
   offer.fork_lineage = lineage;
   offer.forked_from = from->until;
   return offer;

@@ -24,7 +24,7 @@ struct DrainOffer {
   FoundVersions versions;  // that count
   JobId lineage;           // in whose history they are
   // The newest version of the lineage of the newest lease, if it does not count because the nodes
-  // have versions beyond the one that it was made from.
+  // have versions beyond the one that it was made from. That one, if it has drained none.
   std::optional<VersionId> fork;
   JobId fork_lineage;
   VersionId forked_from;

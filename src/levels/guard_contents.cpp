@@ -94,4 +94,22 @@ Result<GuardContents> guard_contents(const LevelFile& guard) {
   return contents;
 }
 
+std::vector<VersionId> whole_versions(const std::vector<LevelFile>& images,
+                                      const std::vector<LevelFile>& guards, const JobRecord& job,
+                                      const std::vector<std::uint32_t>& members) {
+  std::vector<VersionId> ids;
+  for (const LevelFile& image : images) {
+    if (!image.header() || !same_lineage(image.header()->job, job)) continue;
+    const VersionId id = image.header()->id;
+    const auto guards_it = [&](const LevelFile& guard) {
+      if (!guard.header() || guard.header()->id != id) return false;
+      if (!same_lineage(guard.header()->job, job)) return false;
+      const auto contents = guard_contents(guard);
+      return contents.ok() && contents.value().members == members;
+    };
+    if (members.empty() || std::ranges::any_of(guards, guards_it)) ids.push_back(id);
+  }
+  return ids;
+}
+
 }  // namespace perdure

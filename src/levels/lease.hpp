@@ -38,7 +38,9 @@
 //       a run that was taken for dead has made stays, and what was made instead of it, too.
 //   Q5  A restart on nodes that have a version beyond the one from which the newest lease's lineage
 //       was made stays with theirs (restart.hpp, A6). So a run that was fenced off, or whose copy
-//       went on elsewhere, never gets the other's bytes.
+//       went on elsewhere, never gets the other's bytes. Nodes of which one has files of that
+//       lineage have none beyond it: who began it had that one, and gave up what was there
+//       (restart.hpp, A9).
 //
 // Why Q1 to Q5 suffice: two runs that are both alive can both drain only if each holds the highest
 // number in its own eyes, which ends at the later one's publication (Q1), or if one was taken for

@@ -318,4 +318,20 @@ Result<std::uint64_t> LevelFile::read_chunk(std::uint64_t offset, std::span<std:
   return checksums_[chunk];
 }
 
+Status clear_newer(const Directory& directory, Trust trust, const JobId& job, std::uint64_t held,
+                   const std::function<bool(std::uint32_t rank)>& of) {
+  PERDURE_TRY_ASSIGN(const auto names, directory.names());
+  for (const std::string& name : names) {
+    const auto parsed = parse_level_file_name(name);
+    if (!parsed || !of(parsed->rank)) continue;
+    const auto seen = LevelFile::open(directory, *parsed, trust, true);
+    if (!seen.ok() || !seen.value().header()) continue;
+    const LevelFileHeader& header = *seen.value().header();
+    if (header.job.job_id != job || header.id.version <= held) continue;
+    PERDURE_TRY_ASSIGN(auto file, LevelFile::open_or_make(directory, *parsed, trust));
+    PERDURE_TRY(file.clear());
+  }
+  return Status::success();
+}
+
 }  // namespace perdure

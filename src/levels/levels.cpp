@@ -10,6 +10,7 @@
 #include "levels/bring_back.hpp"
 #include "levels/census.hpp"
 #include "levels/encode.hpp"
+#include "levels/guard_contents.hpp"
 #include "levels/level_file_format.hpp"
 #include "levels/manifest.hpp"
 #include "levels/recovery_plan.hpp"
@@ -128,26 +129,9 @@ Status Levels::open_files() {
   return Status::success();
 }
 
-// Versions of which this rank has its image and, if it belongs to a failure group, a guard of it.
-std::vector<VersionId> Levels::whole_here() const {
-  std::vector<VersionId> ids;
-  for (const LevelFile& image : images_) {
-    if (!image.header() || !same_lineage(image.header()->job, job_)) continue;
-    const VersionId id = image.header()->id;
-    const bool guarded = members_.empty() || std::ranges::any_of(guards_, [&](const auto& guard) {
-                           if (!guard.header() || guard.header()->id != id) return false;
-                           if (!same_lineage(guard.header()->job, job_)) return false;
-                           const auto contents = guard_contents(guard);
-                           return contents.ok() && contents.value().members == members_;
-                         });
-    if (guarded) ids.push_back(id);
-  }
-  return ids;
-}
-
 // The newest version that is whole on all ranks, as the files say.
 Status Levels::find_whole() {
-  const auto ids = whole_here();
+  const auto ids = whole_versions(images_, guards_, job_, members_);
   VersionId newest;
   for (const VersionId id : ids) newest = std::max(newest, id);
   std::uint64_t words[] = {~newest.incarnation};
@@ -166,14 +150,26 @@ Status Levels::find_whole() {
   return Status::success();
 }
 
-// K3. Local.
-Status Levels::give_up_newer(VersionId held, std::uint64_t incarnation_max) {
+// K3. Local. The lowest rank of a node clears what is there of ranks that are elsewhere, and of all
+// as long as they have not opened their own.
+Status Levels::give_up_newer(std::uint64_t held) {
   for (auto* files : {&images_, &guards_}) {
     for (LevelFile& file : *files) {
-      if (file.header() && is_newer(file.header()->id, held)) PERDURE_TRY(file.clear());
+      if (file.header() && file.header()->id.version > held) PERDURE_TRY(file.clear());
     }
   }
-  if (whole_ && is_newer(*whole_, held)) whole_.reset();
+  if (whole_ && whole_->version > held) whole_.reset();
+  const std::uint32_t node = nodes_[group_.rank()];
+  if (std::ranges::find(nodes_, node) - nodes_.begin() != group_.rank()) return Status::success();
+  const auto is_closed = [&](std::uint32_t rank) {
+    return images_.empty() || rank >= nodes_.size() || nodes_[rank] != node;
+  };
+  PERDURE_TRY_ASSIGN(const auto directory, Directory::open(directory_, trust_));
+  return clear_newer(directory, trust_, pool_->job_id(), held, is_closed);
+}
+
+// K3. Local.
+Status Levels::abandon_drained(VersionId held, std::uint64_t incarnation_max) const {
   for (const Drain& drain : drains_) {
     if (group_.rank() != 0) continue;
     PERDURE_TRY(abandon_versions(place_of_pool(drain.target.directory, directory_),
@@ -184,18 +180,21 @@ Status Levels::give_up_newer(VersionId held, std::uint64_t incarnation_max) {
 
 Status Levels::start(Pool& pool) {
   pool_ = &pool;
+  const PoolStatus status = pool.status();
+  if (status.version > 0 && (pool.went_back() || !status.fell_back)) {
+    PERDURE_TRY(agree(group_, give_up_newer(status.version)));
+  }
   if (members_.empty() && drains_.empty()) return Status::success();
   PERDURE_TRY(agree(group_, open_files()));
   PERDURE_TRY(take_leases());
   start_drains();
   if (pool.went_back()) {
-    PERDURE_TRY(agree(group_, give_up_newer(id_of(pool.chosen()), pool.incarnation() - 1)));
+    PERDURE_TRY(agree(group_, abandon_drained(id_of(pool.chosen()), pool.incarnation() - 1)));
   }
   PERDURE_TRY(find_whole());
   thread_ = std::thread([this] { work(); });
   // What was lost, or moved so that its redundancy lies elsewhere, is protected before anything
   // else is done.
-  const PoolStatus status = pool.status();
   const bool covered = whole_ && (!pool.went_back() || whole_->version == status.version);
   if (covered || status.version == 0 || status.fell_back) return Status::success();
   PERDURE_TRY(keep_sources());
@@ -729,7 +728,8 @@ Status Levels::restoring(const Catalogue& target, std::uint64_t incarnation) {
   PERDURE_TRY(agree(group_, leased_->problem()));  // what it has could not be given up
   finish_under_way();
   end_taking(false);
-  return give_up_newer(id_of(target), incarnation);
+  PERDURE_TRY(give_up_newer(target.version));
+  return abandon_drained(id_of(target), incarnation);
 }
 
 Status Levels::restored(const Catalogue& target) {

@@ -23,11 +23,12 @@
 //       being drained. Hence three files of each kind: one is always free. While a version that was
 //       brought back gets its redundancy, what it was brought back from stays, and what can bear
 //       more losses than that.
-//   K3  What a restore gave up is never brought back. Each rank clears its images and guards of
-//       newer versions, and rank 0 marks those that were drained, before the ranks agree that they
-//       have the older one. If the job dies between, the pool may go on from the older version
-//       while some rank's are still there: restart.hpp, A2. start() clears them before the first
-//       commit.
+//   K3  What a restore or a start gave up is never brought back. The nodes clear all images and
+//       guards of newer versions that they have, of whatever rank, and rank 0 marks those that were
+//       drained, before the ranks agree that they have the older one. If the job dies between, the
+//       pool may go on from the older version while some are still there: restart.hpp, A2. start()
+//       clears them before the first commit; also those of a version that it could not have, of
+//       which the nodes that it has not got may hold the rest.
 //   K4  When an exchange fails, there is no redundancy for the rest of the run: a message that
 //       nobody waits for any more would be taken for one of the next. What was whole stays, and so
 //       do the files that messages may still be read from.
@@ -160,9 +161,9 @@ class Levels final : public VersionTaker {
   Status choose_groups();
   Status start(Pool& pool);
   Status open_files();
-  std::vector<VersionId> whole_here() const;
   Status find_whole();
-  Status give_up_newer(VersionId held, std::uint64_t incarnation_max);
+  Status give_up_newer(std::uint64_t held);
+  Status abandon_drained(VersionId held, std::uint64_t incarnation_max) const;
   std::uint64_t free_incarnation(const Catalogue& catalogue) const;
   Status protect(const Catalogue& catalogue, std::uint64_t incarnation);
   Status find_expected(const Census& census);

@@ -68,40 +68,36 @@ std::string list_of(const std::set<std::uint32_t>& ranks) {
 
 }  // namespace
 
-namespace {
-
-std::optional<RecoveryPlan> plan_of_lineage(const Census& census, const JobId& lineage) {
-  std::set<VersionId> ids;
-  for (const LevelFileFact& fact : census.levels) ids.insert(fact.id);
-  for (auto id = ids.rbegin(); id != ids.rend(); ++id) {
-    if (auto plan = plan_for(census, *id)) {
-      plan->lineage = lineage;
-      return plan;
-    }
-  }
-  return std::nullopt;
+Census counted(const Census& census) {
+  Census counts = census;
+  const JobId lineage = census.lineage();
+  std::erase_if(counts.levels, [&](const auto& fact) { return fact.lineage != lineage; });
+  return counts;
 }
 
-}  // namespace
-
-// Two lineages may give one id to different versions, so nothing of one is put together with what
-// is of another.
-std::optional<RecoveryPlan> plan_recovery(const Census& census) {
-  std::vector<JobId> lineages;
+std::uint64_t newest_given_up(const Census& census) {
+  const JobId lineage = census.lineage();
+  std::uint64_t newest = 0;
   for (const LevelFileFact& fact : census.levels) {
-    if (std::ranges::find(lineages, fact.lineage) == lineages.end()) {
-      lineages.push_back(fact.lineage);
-    }
+    if (fact.lineage != lineage) newest = std::max(newest, fact.id.version);
   }
-  if (lineages.size() == 1) return plan_of_lineage(census, lineages.front());
-  std::optional<RecoveryPlan> best;
-  for (const JobId& lineage : lineages) {
-    Census of_one = census;
-    std::erase_if(of_one.levels, [&](const auto& fact) { return !(fact.lineage == lineage); });
-    auto plan = plan_of_lineage(of_one, lineage);
-    if (plan && (!best || best->id < plan->id)) best = std::move(plan);
+  for (const PoolFileFact& file : census.files) {
+    if (file.lineage != lineage) newest = std::max(newest, file.head.version);
   }
-  return best;
+  return newest;
+}
+
+std::optional<RecoveryPlan> plan_recovery(const Census& census) {
+  const Census counts = counted(census);
+  std::set<VersionId> ids;
+  for (const LevelFileFact& fact : counts.levels) ids.insert(fact.id);
+  for (auto id = ids.rbegin(); id != ids.rend(); ++id) {
+    auto plan = plan_for(counts, *id);
+    if (!plan) continue;
+    plan->lineage = counts.levels.front().lineage;
+    return plan;
+  }
+  return std::nullopt;
 }
 
 namespace {
@@ -127,19 +123,11 @@ std::optional<std::uint32_t> losses_left(const Census& census, VersionId id) {
   return least;
 }
 
-// Without the files of the nodes in `lost`.
-Census without(const Census& census, const std::set<std::uint32_t>& lost) {
-  Census left = census;
-  std::erase_if(left.levels,
-                [&](const LevelFileFact& fact) { return lost.contains(census.nodes[fact.at]); });
-  return left;
-}
-
 // Whether `id` can be had when any `count` nodes from `first` on are lost, besides `lost`.
 bool bears(const Census& census, VersionId id, std::uint32_t count, std::uint32_t first,
            std::set<std::uint32_t>& lost) {
   if (count == 0) {
-    const auto plan = plan_recovery(without(census, lost));
+    const auto plan = plan_recovery(census.without(lost));
     return plan && plan->id >= id;
   }
   const std::set<std::uint32_t> nodes(census.nodes.begin(), census.nodes.end());
@@ -155,7 +143,8 @@ bool bears(const Census& census, VersionId id, std::uint32_t count, std::uint32_
 
 }  // namespace
 
-std::optional<VersionId> best_guarded(const Census& census) {
+std::optional<VersionId> best_guarded(const Census& all) {
+  const Census census = counted(all);
   std::set<VersionId> ids;
   for (const LevelFileFact& fact : census.levels) ids.insert(fact.id);
   std::optional<VersionId> best;
@@ -183,7 +172,7 @@ std::string describe_holdings(const Census& census) {
   std::string text = "of " + std::to_string(census.job.ranks) +
                      " ranks these have a file of the pool on some node: " + list_of(with_file);
   std::map<VersionId, std::array<std::set<std::uint32_t>, 2>> held;
-  for (const LevelFileFact& fact : census.levels) {
+  for (const LevelFileFact& fact : counted(census).levels) {
     held[fact.id][fact.name.kind == LevelFileKind::guard ? 1 : 0].insert(fact.name.rank);
   }
   for (auto entry = held.rbegin(); entry != held.rend(); ++entry) {
@@ -191,6 +180,10 @@ std::string describe_holdings(const Census& census) {
             list_of(entry->second[0]) + ", guards of ranks " + list_of(entry->second[1]);
   }
   if (held.empty()) text += "; there are no images and no guards";
+  if (const std::uint64_t newest = newest_given_up(census); newest > 0) {
+    text += "; files of versions up to " + std::to_string(newest) +
+            " don't count: a later start went on without them";
+  }
   std::vector<std::string> hosts;
   for (std::uint32_t rank = 0; rank < census.hosts.size(); ++rank) {
     const bool leads = std::find(census.nodes.begin(), census.nodes.begin() + rank,

@@ -127,20 +127,49 @@ NodesHold Restart::hold_of(const std::optional<RecoveryPlan>& images, VersionId 
   return {census_.job.job_id, lineage, held};
 }
 
+// A9.
+void Restart::note_given_up(const Census& census) {
+  const std::uint64_t newest = newest_given_up(census);
+  if (newest <= brought_.version) return;
+  sentences_.push_back(sentence("files of version ", newest,
+                                " on these nodes don't count: a later start went on without them"));
+}
+
 // The newest version of all levels but the pool, if it counts more than `held`; empty: there is
 // none. Of equal ones that of the nodes.
 Result<std::string> Restart::bring_back(const Census& census, VersionId held) {
   auto plan = plan_recovery(census);
   const bool images = counts(census, plan, held);
   if (!images) plan.reset();
-  PERDURE_TRY_ASSIGN(auto drained, use_drained(hold_of(plan, held)));
-  if (!drained.empty()) return drained;
-  if (!images && held.version > 0) return std::string();
-  auto used = back().use_images(census);
-  const Status problem = leased_.problem();
-  if (used.status().code() != Code::not_found || problem.ok()) return used;
-  return Status(Code::not_found, used.status().message(),
-                "; a drain could not be used: ", problem.message());
+  PERDURE_TRY_ASSIGN(auto brought, use_drained(hold_of(plan, held)));
+  if (brought.empty() && (images || held.version == 0)) {
+    auto used = back().use_images(census);
+    const Status problem = leased_.problem();
+    if (used.status().code() == Code::not_found && !problem.ok()) {
+      used = Status(Code::not_found, used.status().message(),
+                    "; a drain could not be used: ", problem.message());
+    }
+    if (plan) brought_ = plan->id;
+    PERDURE_TRY_ASSIGN(brought, std::move(used));
+  }
+  if (!brought.empty()) note_given_up(census);
+  return brought;
+}
+
+// A6.
+void Restart::note_fork(const LeasedDrain& leased, const DrainOffer& offer, const NodesHold& held) {
+  const bool drained = *offer.fork != offer.forked_from;
+  const std::string has = drained
+                              ? sentence(" has version ", offer.fork->version, " of another run")
+                              : std::string(" was used by another run");
+  const std::string instead = drained
+                                  ? sentence("; to go on from the other run's instead, add take=",
+                                             job_id_text(offer.fork_lineage), " to PERDURE_LEVELS")
+                                  : std::string("; the other run has drained nothing since");
+  sentences_.push_back(sentence(leased.place, has, " (", leased.newest->text(),
+                                "), which went on from version ", offer.forked_from.version,
+                                " without these nodes; they hold version ", held.id.version,
+                                ", which is not part of it and stays", instead));
 }
 
 // Of rank 0.
@@ -154,14 +183,7 @@ Status Restart::look_at_drain(std::size_t drain, const std::optional<NodesHold>&
   }
   PERDURE_TRY_ASSIGN(const auto offer, offer_of(leased.place, leased.newest, held));
   best.incarnation_max = std::max(best.incarnation_max, offer.versions.incarnation_max);
-  if (offer.fork) {
-    sentences_.push_back(sentence(
-        leased.place, " has version ", offer.fork->version, " of another run (",
-        leased.newest->text(), "), which went on from version ", offer.forked_from.version,
-        " without these nodes; they hold version ", held->id.version,
-        ", which is not part of it and stays. To go on from the other run's instead, add take=",
-        job_id_text(offer.fork_lineage), " to PERDURE_LEVELS"));
-  }
+  if (offer.fork) note_fork(leased, offer, *held);
   const auto& manifests = offer.versions.manifests;
   if (manifests.empty() || !is_newer(manifests.front().id, best.id)) return Status::success();
   best.id = manifests.front().id;
@@ -204,6 +226,7 @@ Result<std::string> Restart::use_drained(const std::optional<NodesHold>& held) {
   PERDURE_TRY_ASSIGN(auto again, find_drained(held));  // now that nobody else publishes
   if (!again) again = drained;
   PERDURE_TRY_ASSIGN(const Manifest manifest, begin_lineage(*again, fresh));
+  brought_ = manifest.id;
   return back().use_drained(manifest, again->incarnation_max);
 }
 
@@ -356,7 +379,9 @@ Result<std::unique_ptr<Pool>> Restart::open_older(const OpenOptions& options,
   if (pool.ok()) lineage_ = lineage_of(pool.value()->job_id(), pool.value()->lineage());
   if (pool.ok()) pool.value().reset();
   const auto brought = bring_back(census.value(), held);
-  if (brought.status().code() == Code::not_found && held.version == 0) return refused;
+  if (brought.status().code() == Code::not_found && held.version == 0) {
+    return Status(refused.code(), refused.message(), "; ", brought.status().message());
+  }
   if (brought.ok() && !brought.value().empty()) {
     sentences_.push_back(brought.value() + ", because " + refused.message());
     return open_pool(directory_, group_, options);

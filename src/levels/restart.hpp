@@ -32,6 +32,9 @@
 //       what other levels have is older than what some rank's file holds, the start is refused,
 //       and says what it is and how to have it, unless an older version was asked for
 //       (PERDURE_ALLOW_OLDER). Its header and its data are alike. The file is kept.
+//   A9  What a later start gave up, for lack of a node that is here now, does not count, and is told
+//       (recovery_plan.hpp, P1; levels.hpp, K3). If nothing newer can be had, as the drain from
+//       which that start went on can't be read, the start is refused.
 //   A7  Before anything is made of a drained version, or a pool is made anew, every run that holds
 //       a lease of a drain is gone, and this run has it (lease.hpp, 1 to 3).
 //
@@ -92,9 +95,11 @@ class Restart {
   Result<std::string> bring_back(const Census& census, VersionId held);
   Result<std::optional<Drained>> find_drained(const std::optional<NodesHold>& held);
   Status look_at_drain(std::size_t drain, const std::optional<NodesHold>& held, Drained& best);
+  void note_fork(const LeasedDrain& leased, const DrainOffer& offer, const NodesHold& held);
   Result<std::string> use_drained(const std::optional<NodesHold>& held);
   Result<Manifest> begin_lineage(const Drained& drained, const JobId& fresh);
   Result<std::string> take_asked(const Census& census);
+  void note_given_up(const Census& census);
   Status check_drains_known() const;
   struct Elsewhere {
     VersionId id;  // version 0: there is none
@@ -117,6 +122,7 @@ class Restart {
   std::string whole_elsewhere_;
   bool data_damaged_ = false;  // of the pool's version, on some rank
   bool own_damaged_ = false;   // this rank's file
+  VersionId brought_;          // back from other levels
 };
 
 }  // namespace perdure

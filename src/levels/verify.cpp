@@ -208,7 +208,7 @@ Status Verification::look_at_node(std::uint32_t node) {
 }
 
 Census Verification::of_version(VersionId id) const {
-  Census alone = census_;
+  Census alone = counted(census_);
   std::erase_if(alone.levels, [id](const LevelFileFact& fact) { return fact.id != id; });
   return alone;
 }
@@ -294,7 +294,7 @@ std::string Verification::missing_without(VersionId held,
 // restart.hpp, A1, A2, A5 and A6.
 RestartVersion Verification::without(const std::set<std::uint32_t>& lost) const {
   RestartVersion best;
-  JobId lineage = census_.lineage();
+  JobId lineage = census_.without(lost).lineage();
   const bool files_there = std::ranges::none_of(
       lost, [this](std::uint32_t node) { return !report_.nodes[node].ranks.empty(); });
   if (held_ && files_there && missing_without(*held_, lost).empty()) {
@@ -302,8 +302,7 @@ RestartVersion Verification::without(const std::set<std::uint32_t>& lost) const 
     lineage = census_.file_of(0)->lineage;
   }
   if (best.level == RestartLevel::pool && went_back_) return best;
-  Census left = census_;
-  std::erase_if(left.levels, [&](const LevelFileFact& fact) { return lost.contains(fact.at); });
+  const Census left = census_.without(lost);
   const auto plan = plan_recovery(left);
   if (plan && (best.level == RestartLevel::none || is_newer(plan->id, best.id))) {
     best = {RestartLevel::nodes, plan->id};
