@@ -138,12 +138,23 @@ Result<std::string> BringBack::move_files(const Census& census) {
   return "the files of " + ranks_text(moved) + " were on other nodes and were moved to theirs";
 }
 
+Status BringBack::check(const LevelFileFact& fact) const {
+  PERDURE_TRY_ASSIGN(const auto directory, Directory::open(directory_, trust_));
+  PERDURE_TRY_ASSIGN(const auto file, LevelFile::open(directory, fact.name, trust_, true));
+  if (file.header() && file.header()->id == fact.id) return file.verify();
+  return Status(Code::damaged, file.path(), " does not hold version ", fact.id.version);
+}
+
 Result<LevelFile> BringBack::image_of(std::uint32_t rank, VersionId id) const {
   PERDURE_TRY_ASSIGN(const auto directory, Directory::open(directory_, trust_));
+  Status damage;
   for (std::uint32_t slot = 0; slot < level_files_max; ++slot) {
     auto file = LevelFile::open(directory, {LevelFileKind::image, rank, slot}, trust_);
-    if (file.ok() && file.value().header() && file.value().header()->id == id) return file;
+    if (!file.ok() || !file.value().header() || file.value().header()->id != id) continue;
+    damage = file.value().verify();
+    if (damage.ok()) return file;  // a damaged one may lie beside the one that was made instead
   }
+  if (!damage.ok()) return damage;
   return Status(Code::not_found, directory_, " holds no image of version ", id.version, " of rank ",
                 rank);
 }
@@ -210,10 +221,9 @@ Status BringBack::move_image(const JobRecord& job, std::uint32_t from, std::uint
                              VersionId id) {
   if (group_.rank() == from) {
     const auto file = image_of(rank, id);
-    const Status whole = file.ok() ? file.value().verify() : file.status();
     PERDURE_TRY(
-        send_all(group_, rank, whole.ok() ? file.value().payload() : std::span<const std::byte>{}));
-    return whole;
+        send_all(group_, rank, file.ok() ? file.value().payload() : std::span<const std::byte>{}));
+    return file.status();
   }
   if (group_.rank() != rank) return Status::success();
   auto file = free_image(id);
@@ -286,7 +296,6 @@ Status BringBack::use_own_images(const JobRecord& job, VersionId id, std::uint64
   const auto make = [&]() -> Status {
     PERDURE_TRY_ASSIGN(const auto directory, Directory::open(directory_, trust_));
     PERDURE_TRY_ASSIGN(const auto image, own_image(id));
-    PERDURE_TRY(image.verify());
     const std::string fresh = rank_file_name(group_.rank()) + fresh_suffix;
     PERDURE_TRY(directory.remove_file(fresh));
     RegionIdentity identity{job.job_id, job.job_name, group_.rank(), job.ranks, generation};

@@ -51,6 +51,8 @@ class BringBack {
   // lacks it. Says what was moved; empty: nothing had to be. Code::not_found if some rank's is on
   // no node: use_images() is next.
   Result<std::string> move_files(const Census& census);
+  // Reads an image or guard of this node. Local.
+  Status check(const LevelFileFact& fact) const;
   // Every rank gets the newest version that all can have, from its image, another node's, or by
   // computing it from guards. Says what was done. Code::not_found names what there is if no
   // version can be had.
@@ -65,7 +67,7 @@ class BringBack {
   // [collective] Of a pool that was made of images which have what is committed with it
   // (Pool::of_image): those of one id that all ranks have. Code::not_found if there are none.
   Result<VersionId> image_behind(const Pool& pool);
-  // This rank's image of the version; Code::not_found.
+  // This rank's image of the version, whose data were read; Code::not_found, damaged.
   Result<LevelFile> own_image(VersionId id) const { return image_of(group_.rank(), id); }
   // A file for this rank's image of the version: one without contents, or else the oldest.
   Result<LevelFile> free_image(VersionId id) const;

@@ -68,6 +68,15 @@ std::string list_of(const std::set<std::uint32_t>& ranks) {
 
 }  // namespace
 
+bool RecoveryPlan::uses(const LevelFileFact& fact) const {
+  if (fact.id != id || fact.lineage != lineage) return false;
+  if (fact.name.kind == LevelFileKind::image && image_at[fact.name.rank] == fact.at) return true;
+  return std::ranges::any_of(rebuilds, [&](const GroupRebuild& rebuild) {
+    const auto& members = rebuild.files.contents.members;
+    return std::ranges::find(members, fact.name.rank) != members.end();
+  });
+}
+
 Census counted(const Census& census) {
   Census counts = census;
   const JobId lineage = census.lineage();

@@ -30,6 +30,8 @@ struct RecoveryPlan {
   JobId lineage;                        // to which it belongs
   std::vector<std::uint32_t> image_at;  // by rank: who has its image; no_rank: it is rebuilt
   std::vector<GroupRebuild> rebuilds;
+  // Whether it reads this file.
+  bool uses(const LevelFileFact& fact) const;
 };
 
 // With the images and guards that count (P1).

@@ -135,9 +135,38 @@ void Restart::note_given_up(const Census& census) {
                                 " on these nodes don't count: a later start went on without them"));
 }
 
+void Restart::note(const std::string& sentence) {
+  if (std::ranges::find(sentences_, sentence) == sentences_.end()) sentences_.push_back(sentence);
+}
+
+// A10, of images and guards that the newest version would be made of.
+Status Restart::drop_damaged(Census& census) {
+  for (;;) {
+    const auto plan = plan_recovery(census);
+    if (!plan) return Status::success();
+    std::vector<std::uint64_t> damaged(census.levels.size(), 0);
+    for (std::size_t i = 0; i < census.levels.size(); ++i) {
+      const LevelFileFact& fact = census.levels[i];
+      if (fact.at != group_.rank() || !plan->uses(fact)) continue;
+      damaged[i] = back().check(fact).ok() ? 0 : 1;
+    }
+    PERDURE_TRY(group_.all_max(damaged));
+    if (std::ranges::all_of(damaged, [](auto word) { return word == 0; })) return Status::success();
+    for (std::size_t i = census.levels.size(); i-- > 0;) {
+      if (damaged[i] == 0) continue;
+      const LevelFileFact& fact = census.levels[i];
+      note(sentence(level_file_name(fact.name.kind, fact.name.rank, fact.name.slot), " on ",
+                    census.hosts[fact.at], ", of version ", fact.id.version,
+                    ", is damaged and counts as lost"));
+      census.levels.erase(census.levels.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+  }
+}
+
 // The newest version of all levels but the pool, if it counts more than `held`; empty: there is
 // none. Of equal ones that of the nodes.
-Result<std::string> Restart::bring_back(const Census& census, VersionId held) {
+Result<std::string> Restart::bring_back(Census census, VersionId held) {
+  PERDURE_TRY(drop_damaged(census));
   auto plan = plan_recovery(census);
   const bool images = counts(census, plan, held);
   if (!images) plan.reset();
@@ -184,9 +213,13 @@ Status Restart::look_at_drain(std::size_t drain, const std::optional<NodesHold>&
   PERDURE_TRY_ASSIGN(const auto offer, offer_of(leased.place, leased.newest, held));
   best.incarnation_max = std::max(best.incarnation_max, offer.versions.incarnation_max);
   if (offer.fork) note_fork(leased, offer, *held);
-  const auto& manifests = offer.versions.manifests;
-  if (manifests.empty() || !is_newer(manifests.front().id, best.id)) return Status::success();
-  best.id = manifests.front().id;
+  const auto newest = std::ranges::find_if(offer.versions.manifests, [this](const Manifest& each) {
+    return !damaged_versions_.contains(each.directory);
+  });
+  if (newest == offer.versions.manifests.end() || !is_newer(newest->id, best.id)) {
+    return Status::success();
+  }
+  best.id = newest->id;
   best.lineage = offer.lineage;
   best.drain = drain;
   return Status::success();
@@ -223,11 +256,19 @@ Result<std::string> Restart::use_drained(const std::optional<NodesHold>& held) {
   if (group_.rank() == 0) fresh = random_job_id();
   PERDURE_TRY(agree_max(group_, Status::success(), fresh.words));
   PERDURE_TRY(begin_lineage(*drained, fresh).status());
-  PERDURE_TRY_ASSIGN(auto again, find_drained(held));  // now that nobody else publishes
-  if (!again) again = drained;
-  PERDURE_TRY_ASSIGN(const Manifest manifest, begin_lineage(*again, fresh));
-  brought_ = manifest.id;
-  return back().use_drained(manifest, again->incarnation_max);
+  for (bool first = true;; first = false) {
+    PERDURE_TRY_ASSIGN(auto again, find_drained(held));  // now that nobody else publishes
+    if (!again && !first) return std::string();
+    if (!again) again = drained;
+    PERDURE_TRY_ASSIGN(const Manifest manifest, begin_lineage(*again, fresh));
+    auto brought = back().use_drained(manifest, again->incarnation_max);
+    brought_ = manifest.id;
+    std::uint64_t words[] = {brought.status().code() == Code::damaged ? 1U : 0U};
+    PERDURE_TRY(agree_max(group_, Status::success(), words));
+    if (words[0] == 0) return brought;
+    damaged_versions_.insert(manifest.directory);  // A10
+    note(brought.status().message() + "; it counts as lost");
+  }
 }
 
 // That is to be made of this version, with the lease of it. Called again it says another version.
@@ -315,6 +356,7 @@ Result<std::unique_ptr<Pool>> Restart::open_newest(const OpenOptions& options,
   sentences_.clear();  // what is said of drains is said again
   pool.reset();
   const auto brought = bring_back(census, held);
+  if (brought.ok() && brought.value().empty()) return open_pool(directory_, group_, options);
   sentences_.push_back(
       brought.ok()
           ? brought.value() + "; the pool held version " + std::to_string(held.version)
@@ -340,8 +382,8 @@ Result<Restart::Elsewhere> Restart::find_elsewhere(const Census& census) {
 }
 
 // A8.
-Status Restart::check_older(const Census& census, const OpenOptions& options,
-                            const Status& damage) {
+Status Restart::check_older(Census census, const OpenOptions& options, const Status& damage) {
+  PERDURE_TRY(drop_damaged(census));
   PERDURE_TRY_ASSIGN(const Elsewhere other, find_elsewhere(census));
   std::uint64_t newest = 0;
   for (const PoolFileFact& file : census.files) newest = std::max(newest, file.head.version);
@@ -352,13 +394,16 @@ Status Restart::check_older(const Census& census, const OpenOptions& options,
   if (options.pool.allow_older) {
     sentences_.push_back(sentence(damage.message(),
                                   "; an older version was asked for: it gives up ", given_up,
-                                  ", and the damaged file is kept as rank-NNNNN.damaged"));
+                                  ", or less, and a damaged file that is replaced is kept as "
+                                  "rank-NNNNN.damaged"));
     return Status::success();
   }
   if (other.id.version == 0) return damage;
-  return Status(Code::damaged, damage.message(), "; version ", other.id.version, " is whole ",
-                other.where, ": start with PERDURE_ALLOW_OLDER to go back to it, which gives up ",
-                given_up, " and keeps the damaged file as rank-NNNNN.damaged");
+  return Status(
+      Code::damaged, damage.message(), "; version ", other.id.version, " is whole ", other.where,
+      ": start with PERDURE_ALLOW_OLDER to go back to it, or to a newer one that the ranks' "
+      "files still have, which gives up ",
+      given_up, ", or less, and keeps a damaged file that is replaced as rank-NNNNN.damaged");
 }
 
 // A pool that recovery refuses: what is newer counts, a version that the ranks' files still hold,

@@ -35,6 +35,8 @@
 //   A9  What a later start gave up, for lack of a node that is here now, does not count, and is told
 //       (recovery_plan.hpp, P1; levels.hpp, K3). If nothing newer can be had, as the drain from
 //       which that start went on can't be read, the start is refused.
+//   A10 An image, guard or drained version that is damaged counts as lost, and is told: its data are
+//       read before it is chosen, or else the next one is.
 //   A7  Before anything is made of a drained version, or a pool is made anew, every run that holds
 //       a lease of a drain is gone, and this run has it (lease.hpp, 1 to 3).
 //
@@ -43,6 +45,7 @@
 
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -92,8 +95,10 @@ class Restart {
   Result<std::string> fetch_files(const OpenOptions& options);
   bool counts(const Census& census, const std::optional<RecoveryPlan>& plan, VersionId held) const;
   NodesHold hold_of(const std::optional<RecoveryPlan>& images, VersionId held) const;
-  Result<std::string> bring_back(const Census& census, VersionId held);
+  Result<std::string> bring_back(Census census, VersionId held);
   Result<std::optional<Drained>> find_drained(const std::optional<NodesHold>& held);
+  void note(const std::string& sentence);
+  Status drop_damaged(Census& census);
   Status look_at_drain(std::size_t drain, const std::optional<NodesHold>& held, Drained& best);
   void note_fork(const LeasedDrain& leased, const DrainOffer& offer, const NodesHold& held);
   Result<std::string> use_drained(const std::optional<NodesHold>& held);
@@ -106,7 +111,7 @@ class Restart {
     std::string where;
   };
   Result<Elsewhere> find_elsewhere(const Census& census);
-  Status check_older(const Census& census, const OpenOptions& options, const Status& damage);
+  Status check_older(Census census, const OpenOptions& options, const Status& damage);
   BringBack back() const;
   Result<std::unique_ptr<Pool>> open_newest(const OpenOptions& options, std::unique_ptr<Pool> pool);
   Result<std::unique_ptr<Pool>> open_older(const OpenOptions& options, const Status& refused);
@@ -120,9 +125,10 @@ class Restart {
   Census census_;  // of before; without files: no node knows of a pool of this job
   std::vector<std::string> sentences_;
   std::string whole_elsewhere_;
-  bool data_damaged_ = false;  // of the pool's version, on some rank
-  bool own_damaged_ = false;   // this rank's file
-  VersionId brought_;          // back from other levels
+  bool data_damaged_ = false;               // of the pool's version, on some rank
+  bool own_damaged_ = false;                // this rank's file
+  VersionId brought_;                       // back from other levels
+  std::set<std::string> damaged_versions_;  // directories of drains, A10
 };
 
 }  // namespace perdure

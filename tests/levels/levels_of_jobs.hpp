@@ -131,15 +131,14 @@ class LevelsOfJobs : public testing::Test {
     } else {
       PERDURE_TRY_ASSIGN(version, pool->restart());
     }
-    auto* const words = reinterpret_cast<std::uint64_t*>(array->working());
     if (group.rank() == 0) {
       found_->version = version;
-      found_->mark = words[99];
+      found_->mark = reinterpret_cast<const std::uint64_t*>(array->consistent())[99];
       if (start.opened) start.opened();
     }
     for (std::uint64_t i = 0; i < start.commits; ++i) {
       if (start.mode == ArrayMode::log) PERDURE_TRY(array->mark(99 * 8, 8));
-      words[99] = start.mark;
+      reinterpret_cast<std::uint64_t*>(array->working())[99] = start.mark;
       if (start.take_last && i + 1 == start.commits) levels->take_next();
       PERDURE_TRY_ASSIGN(const auto committed, pool->commit());
       found_->committed = committed;

@@ -399,58 +399,5 @@ TEST_F(LevelsOfJobs, restarts_that_are_killed_again_and_again_leave_room_for_new
   }
 }
 
-// What is damaged, and not lost, gives up nothing unless that is asked for; header, states and data
-// alike.
-class DamagedFiles : public LevelsOfJobs, public testing::WithParamInterface<std::string> {};
-
-TEST_P(DamagedFiles, a_damaged_file_is_refused_with_the_remedy_and_kept_when_that_is_taken) {
-  levels_ = "redundancy=partner;every=4;patience=20s";
-  ASSERT_EQ(run({.commits = 4, .mark = 1}), 0);
-  ASSERT_EQ(run({.commits = 3, .mark = 2}), 0);
-  const std::string path = node(0) + "/pool/rank-00000";
-  if (GetParam() == "truncated") {
-    fs::resize_file(path, 100);
-  } else {
-    std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
-    const auto device = open_file_device(path, {.read_only = true}).take();
-    const Region region = check_region(*device).value();
-    const Slots slots(*device, region);
-    const SlotView newest = slots.read(slots.slot_of(7));
-    ASSERT_TRUE(newest.body && newest.body->version == 7);
-    const ArrayEntry& array = *newest.body->arrays.begin();
-    const std::uint64_t at = GetParam() == "header" ? 112 : array.copy_offset(array.copy) + 99 * 8;
-    file.seekg(static_cast<std::streamoff>(at));
-    const int byte = file.peek();
-    file.seekp(static_cast<std::streamoff>(at));
-    file.put(static_cast<char>(byte ^ 1));
-  }
-  testing::internal::CaptureStderr();
-  EXPECT_EQ(run({}), refused_code);
-  const std::string said = testing::internal::GetCapturedStderr();
-  for (const char* const word :
-       {"rank 0", "rank-00000", "version 4 is whole in images", "PERDURE_ALLOW_OLDER"}) {
-    EXPECT_NE(said.find(word), std::string::npos) << word << " is not in: " << said;
-  }
-  EXPECT_FALSE(fs::exists(path + ".damaged"));
-  ASSERT_EQ(run({.allow_older = true}), 0);
-  EXPECT_EQ(found_->version, 4U);
-  EXPECT_EQ(found_->mark, 1U);
-  EXPECT_TRUE(fs::exists(path + ".damaged"));
-  ASSERT_EQ(run({.commits = 1, .mark = 3}), 0);
-  EXPECT_EQ(found_->version, 4U);
-}
-
-INSTANTIATE_TEST_SUITE_P(Levels, DamagedFiles, testing::Values("header", "truncated", "data"),
-                         [](const auto& kind) { return kind.param; });
-
-TEST_F(LevelsOfJobs, a_damaged_file_is_rebuilt_where_nothing_is_given_up_by_that) {
-  levels_ = "redundancy=partner;every=4;patience=20s";
-  ASSERT_EQ(run({.commits = 4, .mark = 1}), 0);
-  fs::resize_file(node(0) + "/pool/rank-00000", 100);
-  ASSERT_EQ(run({}), 0);
-  EXPECT_EQ(found_->version, 4U);
-  EXPECT_TRUE(fs::exists(node(0) + "/pool/rank-00000.damaged"));
-}
-
 }  // namespace
 }  // namespace perdure

@@ -126,7 +126,8 @@ class TwoRunsHistories {
     if (code == killed_code) ++counts.killed;
     if (said(running, "was taken over by")) ++counts.fenced;
     if (code == refused_code && seen.restored == UINT64_MAX) return note_refusal(running, beside);
-    if (code != 0 && code != killed_code) wrong(running, "it ended with " + number(static_cast<unsigned>(code)));
+    if (code != 0 && code != killed_code)
+      wrong(running, "it ended with " + number(static_cast<unsigned>(code)));
     if (seen.restored == UINT64_MAX) return;
     const Made restored{seen.restored, seen.restored_start};
     starts_.restarted(running.job.start, restored);
