@@ -320,7 +320,7 @@ Result<std::string> BringBack::use_drained(const Manifest& manifest,
   return sentence("version ", manifest.id.version, " was brought back from ", manifest.directory);
 }
 
-Result<std::string> BringBack::use_images(const Census& census) {
+Result<std::string> BringBack::use_images(const Census& census, const JobId& lineage) {
   const auto plan = plan_recovery(census);
   if (!plan) {
     return Status(Code::not_found, "no version can be brought back: ", describe_holdings(census));
@@ -347,6 +347,7 @@ Result<std::string> BringBack::use_images(const Census& census) {
   }
   PERDURE_TRY(agree(group_, local));
   PERDURE_TRY_ASSIGN(const auto generation, new_generation(census));
+  job.lineage = lineage;
   PERDURE_TRY(use_own_images(job, plan->id, generation));
   std::string sentence =
       "version " + std::to_string(plan->id.version) + " was brought back from images";

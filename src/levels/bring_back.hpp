@@ -55,8 +55,8 @@ class BringBack {
   Status check(const LevelFileFact& fact) const;
   // Every rank gets the newest version that all can have, from its image, another node's, or by
   // computing it from guards. Says what was done. Code::not_found names what there is if no
-  // version can be had.
-  Result<std::string> use_images(const Census& census);
+  // version can be had. The pool is of `lineage` then, the images are of theirs.
+  Result<std::string> use_images(const Census& census, const JobId& lineage);
   // Every rank gets its image of a version that was drained, in the lineage that the manifest's job
   // says. `incarnation_max` is the highest that the place knows.
   Result<std::string> use_drained(const Manifest& manifest, std::uint64_t incarnation_max);

@@ -220,6 +220,16 @@ JobId Census::lineage() const {
   return lineage;
 }
 
+std::vector<JobId> Census::lineages() const {
+  std::vector<JobId> found;
+  const auto look = [&found](const auto& fact) {
+    if (std::ranges::find(found, fact.lineage) == found.end()) found.push_back(fact.lineage);
+  };
+  std::ranges::for_each(files, look);
+  std::ranges::for_each(levels, look);
+  return found;
+}
+
 Census Census::without(const std::set<std::uint32_t>& lost) const {
   Census left = *this;
   const auto is_lost = [&](const auto& fact) { return lost.contains(nodes[fact.at]); };

@@ -207,7 +207,7 @@ Status Levels::start(Pool& pool) {
 
 // [collective] K2: until a version is protected, what it was brought back from, or would be, stays.
 Status Levels::keep_sources() {
-  PERDURE_TRY_ASSIGN(const Census census, take_census(group_, directory_, trust_));
+  PERDURE_TRY_ASSIGN(const Census census, leased_->census(trust_));
   if (const auto plan = plan_recovery(census)) source_ = plan->id;
   whole_ = best_guarded(census);
   return Status::success();

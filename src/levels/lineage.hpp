@@ -4,8 +4,10 @@
 //
 // A pool that is made empty begins the first lineage of its job. A pool that is made of a drained
 // version begins a new one, with that version as its origin: nobody can tell then whether the
-// nodes of before will come back, with versions that were never drained. Nothing else begins one:
-// a pool that goes on on its nodes, or is rebuilt from images on nodes, stays in its lineage.
+// nodes of before will come back, with versions that were never drained. So does one that is made
+// of images on nodes, where there is a drain: the nodes that are away may make one, too, of what
+// they guard. Nothing else begins one: a pool that goes on on its nodes stays in its lineage, and
+// so does one without a drain, as nobody could meet it there.
 //
 // Invariants
 //   Y1  Versions of a lineage are made by one run at a time: its files on the nodes are locked, or

@@ -69,7 +69,7 @@ std::string list_of(const std::set<std::uint32_t>& ranks) {
 }  // namespace
 
 bool RecoveryPlan::uses(const LevelFileFact& fact) const {
-  if (fact.id != id || fact.lineage != lineage) return false;
+  if (fact.id != id) return false;
   if (fact.name.kind == LevelFileKind::image && image_at[fact.name.rank] == fact.at) return true;
   return std::ranges::any_of(rebuilds, [&](const GroupRebuild& rebuild) {
     const auto& members = rebuild.files.contents.members;
@@ -77,22 +77,44 @@ bool RecoveryPlan::uses(const LevelFileFact& fact) const {
   });
 }
 
+namespace {
+
+// Whether a version of `lineage` is in the history of the one that went on last.
+class Counting {
+ public:
+  explicit Counting(const Census& census) : newest_(census.lineage()) {
+    const auto found = std::ranges::find(census.histories, newest_, &History::lineage);
+    if (found != census.histories.end()) ancestors_ = found->ancestors;
+  }
+  bool counts(const JobId& lineage, VersionId id) const {
+    if (lineage == newest_) return true;
+    const auto found = std::ranges::find(ancestors_, lineage, &Ancestor::lineage);
+    return found != ancestors_.end() && id <= found->until;
+  }
+
+ private:
+  JobId newest_;
+  Ancestors ancestors_;
+};
+
+}  // namespace
+
 Census counted(const Census& census) {
   Census counts = census;
-  const JobId lineage = census.lineage();
-  std::erase_if(counts.levels, [&](const auto& fact) { return fact.lineage != lineage; });
+  const Counting counting(census);
+  std::erase_if(counts.levels,
+                [&](const LevelFileFact& fact) { return !counting.counts(fact.lineage, fact.id); });
   return counts;
 }
 
 std::uint64_t newest_given_up(const Census& census) {
-  const JobId lineage = census.lineage();
+  const Counting counting(census);
   std::uint64_t newest = 0;
-  for (const LevelFileFact& fact : census.levels) {
-    if (fact.lineage != lineage) newest = std::max(newest, fact.id.version);
-  }
-  for (const PoolFileFact& file : census.files) {
-    if (file.lineage != lineage) newest = std::max(newest, file.head.version);
-  }
+  const auto look = [&](const JobId& lineage, VersionId id) {
+    if (!counting.counts(lineage, id)) newest = std::max(newest, id.version);
+  };
+  for (const LevelFileFact& fact : census.levels) look(fact.lineage, fact.id);
+  for (const PoolFileFact& file : census.files) look(file.lineage, file.head);
   return newest;
 }
 
@@ -103,7 +125,7 @@ std::optional<RecoveryPlan> plan_recovery(const Census& census) {
   for (auto id = ids.rbegin(); id != ids.rend(); ++id) {
     auto plan = plan_for(counts, *id);
     if (!plan) continue;
-    plan->lineage = counts.levels.front().lineage;
+    plan->lineage = census.lineage();
     return plan;
   }
   return std::nullopt;

@@ -4,10 +4,10 @@
 // the same plan from the same census.
 //
 // Invariants
-//   P1  Only images and guards of one lineage count: of that in which something was made last of
-//       all that these nodes have. Whoever began it took part of these nodes, and went on without
-//       what they hold of other ones. So what a later start gave up does not come back with a node
-//       that was away.
+//   P1  Only images and guards in the history of one lineage count: of that in which something was
+//       made last of all that these nodes have. Whoever began it took part of these nodes, and went
+//       on without what they hold of other ones. So what a later start gave up does not come back
+//       with a node that was away. Of a lineage whose history no drain tells only its own count.
 #pragma once
 
 #include <cstdint>

@@ -82,7 +82,7 @@ Result<std::string> Restart::fetch_files(const OpenOptions& options) {
     PERDURE_TRY(leased_.take_for_now(options.job_name));
     return use_drained({});
   }
-  PERDURE_TRY_ASSIGN(auto census, take_census(group_, directory_, trust_));
+  PERDURE_TRY_ASSIGN(auto census, leased_.census(trust_));
   const bool ours = census.job.ranks == group_.ranks() &&
                     (options.any_job || census.job.job_name == options.job_name);
   if (!ours) return std::string();  // open_pool() says what is wrong
@@ -168,21 +168,42 @@ Status Restart::drop_damaged(Census& census) {
 Result<std::string> Restart::bring_back(Census census, VersionId held) {
   PERDURE_TRY(drop_damaged(census));
   auto plan = plan_recovery(census);
-  const bool images = counts(census, plan, held);
-  if (!images) plan.reset();
+  if (!counts(census, plan, held)) plan.reset();
+  if (plan) PERDURE_TRY(leased_.clear(nullptr));  // A7
   PERDURE_TRY_ASSIGN(auto brought, use_drained(hold_of(plan, held)));
-  if (brought.empty() && (images || held.version == 0)) {
-    auto used = back().use_images(census);
-    const Status problem = leased_.problem();
-    if (used.status().code() == Code::not_found && !problem.ok()) {
-      used = Status(Code::not_found, used.status().message(),
-                    "; a drain could not be used: ", problem.message());
-    }
-    if (plan) brought_ = plan->id;
-    PERDURE_TRY_ASSIGN(brought, std::move(used));
+  if (brought.empty() && (plan || held.version == 0)) {
+    PERDURE_TRY_ASSIGN(brought, use_images(census, plan));
   }
   if (!brought.empty()) note_given_up(census);
   return brought;
+}
+
+// In a lineage of its own where there is a drain: the nodes that are away may go on by themselves
+// with what they have of these versions.
+Result<std::string> Restart::use_images(const Census& census,
+                                        const std::optional<RecoveryPlan>& plan) {
+  JobRecord job = census.job;
+  job.lineage = census.lineage();
+  if (plan && leased_.any_usable()) {
+    PERDURE_TRY_ASSIGN(Ancestors ancestors, leased_.ancestors_of(job.lineage));
+    for (Ancestor& each : ancestors) each.until = std::min(each.until, plan->id);
+    ancestors.push_back({job.lineage, plan->id});
+    PERDURE_TRY_ASSIGN(job.lineage, fresh_lineage());
+    PERDURE_TRY(leased_.take(job, &ancestors));
+  }
+  if (plan) brought_ = plan->id;
+  auto used = back().use_images(census, job.lineage);
+  const Status problem = leased_.problem();
+  if (used.status().code() != Code::not_found || problem.ok()) return used;
+  return Status(Code::not_found, used.status().message(),
+                "; a drain could not be used: ", problem.message());
+}
+
+Result<JobId> Restart::fresh_lineage() const {
+  JobId fresh;
+  if (group_.rank() == 0) fresh = random_job_id();
+  PERDURE_TRY(agree_max(group_, Status::success(), fresh.words));
+  return fresh;
 }
 
 // A6.
@@ -252,9 +273,7 @@ Result<std::string> Restart::use_drained(const std::optional<NodesHold>& held) {
   PERDURE_TRY(leased_.clear(nullptr));
   PERDURE_TRY_ASSIGN(drained, find_drained(held));
   if (!drained) return std::string();
-  JobId fresh;
-  if (group_.rank() == 0) fresh = random_job_id();
-  PERDURE_TRY(agree_max(group_, Status::success(), fresh.words));
+  PERDURE_TRY_ASSIGN(const JobId fresh, fresh_lineage());
   PERDURE_TRY(begin_lineage(*drained, fresh).status());
   for (bool first = true;; first = false) {
     PERDURE_TRY_ASSIGN(auto again, find_drained(held));  // now that nobody else publishes
@@ -329,9 +348,7 @@ Result<std::string> Restart::take_asked(const Census& census) {
   best.drain = words[1];
   best.incarnation_max = words[2];
   best.id = {words[3], words[4]};
-  JobId fresh;
-  if (group_.rank() == 0) fresh = random_job_id();
-  PERDURE_TRY(agree_max(group_, Status::success(), fresh.words));
+  PERDURE_TRY_ASSIGN(const JobId fresh, fresh_lineage());
   PERDURE_TRY_ASSIGN(const Manifest manifest, begin_lineage(best, fresh));
   return back().use_drained(manifest, best.incarnation_max);
 }
@@ -340,7 +357,7 @@ Result<std::string> Restart::take_asked(const Census& census) {
 Result<std::unique_ptr<Pool>> Restart::open_newest(const OpenOptions& options,
                                                    std::unique_ptr<Pool> pool) {
   if (pool->went_back() && !pool->status().fell_back) return pool;
-  PERDURE_TRY_ASSIGN(const Census census, take_census(group_, directory_, trust_));
+  PERDURE_TRY_ASSIGN(const Census census, leased_.census(trust_));
   const VersionId held = id_of(pool->chosen());
   lineage_ = lineage_of(pool->job_id(), pool->lineage());
   auto plan = plan_recovery(census);
@@ -410,7 +427,7 @@ Status Restart::check_older(Census census, const OpenOptions& options, const Sta
 // or one of other levels.
 Result<std::unique_ptr<Pool>> Restart::open_older(const OpenOptions& options,
                                                   const Status& refused) {
-  const auto census = take_census(group_, directory_, trust_);
+  const auto census = leased_.census(trust_);
   if (!census.ok() || census.value().job.ranks != group_.ranks()) return refused;
   const std::string damage = damage_in(census.value());
   if (!damage.empty() || data_damaged_) {

@@ -37,8 +37,9 @@
 //       which that start went on can't be read, the start is refused.
 //   A10 An image, guard or drained version that is damaged counts as lost, and is told: its data are
 //       read before it is chosen, or else the next one is.
-//   A7  Before anything is made of a drained version, or a pool is made anew, every run that holds
-//       a lease of a drain is gone, and this run has it (lease.hpp, 1 to 3).
+//   A7  Before anything is made of a drained version or, where there is a drain, of images, or a
+//       pool is made anew, every run that holds a lease of a drain is gone, and this run has it
+//       (lease.hpp, 1 to 3).
 //
 // Threads: collective calls. Failure: on all ranks or on none.
 #pragma once
@@ -96,6 +97,8 @@ class Restart {
   bool counts(const Census& census, const std::optional<RecoveryPlan>& plan, VersionId held) const;
   NodesHold hold_of(const std::optional<RecoveryPlan>& images, VersionId held) const;
   Result<std::string> bring_back(Census census, VersionId held);
+  Result<std::string> use_images(const Census& census, const std::optional<RecoveryPlan>& plan);
+  Result<JobId> fresh_lineage() const;
   Result<std::optional<Drained>> find_drained(const std::optional<NodesHold>& held);
   void note(const std::string& sentence);
   Status drop_damaged(Census& census);

@@ -58,6 +58,7 @@ class Verification {
   Result<LevelsReport> run() {
     PERDURE_TRY_ASSIGN(census_, census_of(directories_, options_.trust));
     report_.job = census_.job;
+    note_histories();
     for (const LevelFileFact& fact : census_.levels) total_ += fact.payload_bytes;
     look_at_pool();
     for (std::uint32_t node = 0; node < directories_.size(); ++node) {
@@ -85,6 +86,7 @@ class Verification {
     }
   }
 
+  void note_histories();
   void look_at_pool();
   void look_at_rank_file(std::uint32_t node, std::uint32_t rank);
   Status look_at_node(std::uint32_t node);
@@ -115,6 +117,18 @@ class Verification {
   std::uint64_t done_ = 0;
   std::uint64_t total_ = 0;
 };
+
+// Of the lineages on the nodes, as far as the drains know.
+void Verification::note_histories() {
+  for (const JobId& lineage : census_.lineages()) {
+    for (const std::string& drain : options_.drains) {
+      auto read = read_ancestors(place_of_pool(drain, directories_.front()), lineage);
+      if (!read.ok() || read.value().empty()) continue;
+      census_.histories.push_back({lineage, read.take()});
+      break;
+    }
+  }
+}
 
 // The ranks' files that a restart would use, and what they say together.
 void Verification::look_at_pool() {

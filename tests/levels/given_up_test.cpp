@@ -117,6 +117,22 @@ TEST_F(GivenUp, by_a_start_from_images_it_does_not_come_back_with_its_node) {
   restarts_with(3, 1);
 }
 
+// Each of two nodes goes on without the other one, with what it guards.
+TEST_F(GivenUp, halves_of_a_job_that_both_went_on_keep_what_they_acknowledged) {
+  use("redundancy=partner;every=1;lease=1s" + drain());
+  ASSERT_EQ(start({0, 1}, 3, 1, true), 0);
+  use("redundancy=partner;every=100;lease=1s" + drain());
+  ASSERT_EQ(start({0, 2}, 2, 2), 0);
+  restarts_with(3, 1);
+  use("redundancy=partner;every=1;lease=1s" + drain());
+  ASSERT_EQ(start({3, 1}, 4, 3, true), 0);
+  restarts_with(3, 1);
+  ASSERT_EQ(start({0, 2}, 0, 0), 0);
+  restarts_with(5, 2);
+  ASSERT_EQ(start({3, 1}, 0, 0), 0);
+  restarts_with(7, 3);
+}
+
 // Ranks that moved left images behind.
 TEST_F(GivenUp, by_a_restore_it_does_not_come_back_from_nodes_that_ranks_left) {
   use("redundancy=partner;every=1");
