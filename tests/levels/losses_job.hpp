@@ -17,6 +17,7 @@
 #include <map>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <span>
 #include <string>
 #include <thread>
@@ -25,6 +26,7 @@
 #include "base/testing/thread_group.hpp"
 #include "group_file.hpp"
 #include "levels/levels.hpp"
+#include "levels/verify.hpp"
 #include "mortal_group.hpp"
 #include "pool/pool_directory.hpp"
 
@@ -289,6 +291,20 @@ inline int code_of_job(pid_t child) {
 
 inline int run_job(const Job& job, Seen& seen, const std::string& log) {
   return code_of_job(start_job(job, seen, log));
+}
+
+// The version that `perdure pool verify` says a start would find; none: it says nothing.
+inline std::optional<std::uint64_t> foreseen(const Job& job, bool drain) {
+  std::vector<std::string> directories;
+  for (const std::uint32_t node : job.nodes) {
+    const std::string path = job.root + "/node-" + number(node) + "/pool";
+    if (fs::exists(path)) directories.push_back(path);
+  }
+  VerifyOptions options;
+  if (drain) options.drains.push_back(job.root + "/drain");
+  const auto report = verify_levels(directories, options);
+  if (!report.ok()) return std::nullopt;
+  return report.value().now.id.version;
 }
 
 // What each start had committed it made from what another one had: a tree.

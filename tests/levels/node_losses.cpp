@@ -73,6 +73,7 @@ struct Counts {
   std::uint64_t asked = 0;
   std::uint64_t kills = 0;
   std::uint64_t given_up = 0;  // that came back by right
+  std::uint64_t foreseen = 0;  // starts whose version verify knew before
 };
 
 class Losses {
@@ -186,7 +187,9 @@ class Losses {
     }
     const std::uint64_t least = promised();
     job_.start = starts_.next();
+    const auto said_before = foreseen(job_, options_.drain);
     const int code = run_job(job_, seen_, log());
+    check_foreseen(said_before);
     if (code == refused_code) {
       note_refusal(least);
       return false;
@@ -317,6 +320,14 @@ class Losses {
     complain("restored " + number(seen_.restored) + ", promised was " + number(least) +
              " after the loss of ranks " + number(lost_));
   }
+  // verify.hpp and restart.hpp agree.
+  void check_foreseen(std::optional<std::uint64_t> version) {
+    if (!version || seen_.restored == UINT64_MAX) return;
+    ++counts.foreseen;
+    if (*version == seen_.restored) return;
+    wrong("verify foresaw version " + number(*version) + ", restored was " +
+          number(seen_.restored));
+  }
   // What a start gave up for lack of nodes does not come back beside one of those that went on. If
   // those that were away have all of it by themselves, it does, and where there is a drain that is
   // told.
@@ -421,10 +432,10 @@ int run_two(const Options& options, std::uint64_t calls, std::array<Seen*, 2> se
       "{\"scheme\": \"%s\", \"nodes\": %u, \"trials\": %llu, \"starts\": %llu, \"kills\": %llu, "
       "\"cut\": %llu, \"beside\": %llu, \"refused_beside\": %llu, \"fenced\": %llu, \"mixed\": "
       "%llu, "
-      "\"refused_rightly\": %llu, \"wrong\": %llu, \"refused\": %llu}\n",
+      "\"refused_rightly\": %llu, \"wrong\": %llu, \"refused\": %llu, \"foreseen\": %llu}\n",
       options.scheme.c_str(), 2 * options.nodes, ull(c.trials), ull(c.starts), ull(c.killed),
       ull(c.cut), ull(c.beside), ull(c.refused_beside), ull(c.fenced), ull(c.mixed),
-      ull(c.refused_rightly), ull(c.wrong), ull(c.refused));
+      ull(c.refused_rightly), ull(c.wrong), ull(c.refused), ull(c.foreseen));
   return c.wrong + c.refused == 0 && c.trials > 0 ? 0 : 1;
 }
 
@@ -455,9 +466,9 @@ int run(int argc, char** argv) {
       "{\"scheme\": \"%s\", \"nodes\": %u, \"trials\": %llu, \"kills\": %llu, \"wrong\": "
       "%llu, "
       "\"lost\": %llu, \"refused\": %llu, \"refused_rightly\": %llu, \"asked\": %llu, "
-      "\"given_up\": %llu}\n",
+      "\"given_up\": %llu, \"foreseen\": %llu}\n",
       options.scheme.c_str(), options.nodes, ull(c.trials), ull(c.kills), ull(c.wrong), ull(c.lost),
-      ull(c.refused), ull(c.refused_rightly), ull(c.asked), ull(c.given_up));
+      ull(c.refused), ull(c.refused_rightly), ull(c.asked), ull(c.given_up), ull(c.foreseen));
   return c.wrong + c.lost + c.refused == 0 && c.trials > 0 ? 0 : 1;
 }
 

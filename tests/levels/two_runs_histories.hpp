@@ -27,6 +27,7 @@ struct TwoRunsCounts {
   std::uint64_t refused_rightly = 0;  // after a loss of nodes
   std::uint64_t wrong = 0;  // bytes of several starts, or of others than were acknowledged
   std::uint64_t refused = 0;
+  std::uint64_t foreseen = 0;  // starts whose version verify knew before
 };
 
 // Judged is what holds whoever is how fast: a start on a set of nodes that is whole has what was
@@ -143,7 +144,17 @@ class TwoRunsHistories {
   }
 
   void alone(std::uint32_t set, std::uint64_t kill_at) {
-    end(start(sets_[set].nodes, &sets_[set], kill_at));
+    Job job;
+    job.root = root_;
+    job.nodes = sets_[set].nodes;
+    const auto version = foreseen(job, true);
+    const Running running = start(sets_[set].nodes, &sets_[set], kill_at);
+    end(running);
+    if (!version || running.seen->restored == UINT64_MAX) return;
+    ++counts.foreseen;
+    if (*version == running.seen->restored) return;
+    wrong(running, "verify foresaw version " + number(*version) + ", restored was " +
+                       number(running.seen->restored));
   }
 
   // The first lives while another one starts; or stands still, as if it were cut off, and goes on
