@@ -56,7 +56,7 @@ Status receive_all(Group& group, std::uint32_t from, const Status& ready, const 
 
 }  // namespace
 
-Result<bool> BringBack::exists() {
+Result<bool> BringBack::exists() const {
   const auto directory = Directory::open(directory_, trust_);
   const bool unusable = !directory.ok() && directory.status().code() != Code::not_found;
   std::uint64_t words[] = {directory.ok() && directory.value().holds(job_record_name) ? 1U : 0U};
@@ -64,7 +64,7 @@ Result<bool> BringBack::exists() {
   return words[0] != 0;
 }
 
-Result<std::uint64_t> BringBack::new_generation(const Census& census, std::uint64_t above) {
+Result<std::uint64_t> BringBack::new_generation(const Census& census, std::uint64_t above) const {
   std::uint64_t words[] = {std::max(wall_clock_ns() / 1'000'000, above + 1)};
   for (const PoolFileFact& file : census.files) words[0] = std::max(words[0], file.generation + 1);
   for (const LevelFileFact& file : census.levels) {
@@ -74,7 +74,20 @@ Result<std::uint64_t> BringBack::new_generation(const Census& census, std::uint6
   return words[0];
 }
 
+// B4. Of this node. Code::busy names who uses it, not_found.
+Result<FileHandle> BringBack::lock(std::uint32_t rank) const {
+  const std::string path = rank_file_path(directory_, rank);
+  PERDURE_TRY_ASSIGN(auto file, open_file(path, FileAccess::read, trust_));
+  PERDURE_TRY(lock_file(file.fd(), path, {.wait_ms = lock_wait_ms_}));
+  return file;
+}
+
 Status BringBack::send_file(std::uint32_t of_rank) const {
+  const auto locked = lock(of_rank);
+  if (!locked.ok()) {
+    PERDURE_TRY(send_all(group_, of_rank, {}));
+    return locked.status();
+  }
   const auto device =
       open_file_device(rank_file_path(directory_, of_rank), {.read_only = true, .trust = trust_});
   if (device.ok()) {
@@ -115,7 +128,7 @@ Status BringBack::note_job_here(const JobRecord& job) const {
   return write_job_record(directory, job, group_.rank());
 }
 
-Result<std::string> BringBack::move_files(const Census& census) {
+Result<std::string> BringBack::move_files(const Census& census) const {
   for (std::uint32_t rank = 0; rank < census.job.ranks; ++rank) {
     if (census.file_of(rank) != nullptr) continue;
     return Status(Code::not_found, "the file of rank ", rank, " is on no node of this job");
@@ -223,6 +236,8 @@ Status BringBack::move_image(const JobRecord& job, std::uint32_t from, std::uint
     const auto file = image_of(rank, id);
     PERDURE_TRY(
         send_all(group_, rank, file.ok() ? file.value().payload() : std::span<const std::byte>{}));
+    const std::uint64_t checksum = file.ok() ? file.value().table_checksum() : 0;
+    PERDURE_TRY(group_.send(rank, std::as_bytes(std::span(&checksum, 1))));
     return file.status();
   }
   if (group_.rank() != rank) return Status::success();
@@ -233,8 +248,15 @@ Status BringBack::move_image(const JobRecord& job, std::uint32_t from, std::uint
     file.value().write(at, piece);
     return Status::success();
   };
-  PERDURE_TRY(receive_all(group_, from, file.status(), store));
+  const Status received = receive_all(group_, from, file.status(), store);
+  std::uint64_t checksum = 0;
+  PERDURE_TRY(group_.receive(from, std::as_writable_bytes(std::span(&checksum, 1))));
+  PERDURE_TRY(received);
   if (bytes == 0) return Status(Code::peer_failed, "rank ", from, " sent no image");
+  if (file.value().table_checksum() != checksum) {  // B4
+    return Status(Code::damaged, "the image of version ", id.version, " of rank ", rank,
+                  " was changed while rank ", from, " sent it");
+  }
   return file.value().complete({LevelFileKind::image, job, rank, id, bytes});
 }
 
@@ -293,7 +315,9 @@ Status BringBack::take_places(const JobRecord& job) const {
 }
 
 Status BringBack::use_own_images(const JobRecord& job, VersionId id, std::uint64_t generation) {
+  auto replaced = lock(group_.rank());  // held until it has lost its name
   const auto make = [&]() -> Status {
+    if (!replaced.ok() && replaced.status().code() == Code::busy) return replaced.status();
     PERDURE_TRY_ASSIGN(const auto directory, Directory::open(directory_, trust_));
     PERDURE_TRY_ASSIGN(const auto image, own_image(id));
     const std::string fresh = rank_file_name(group_.rank()) + fresh_suffix;

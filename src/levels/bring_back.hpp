@@ -16,6 +16,9 @@
 //       with the pool as it was. Recovery of such a pool either chooses R, where the others hold it
 //       as the version before an unfinished one, or is refused (recover.cpp, C4 and "not all have
 //       it"), and then R is brought back again: its images stand.
+//   B4  A rank's file that is copied or replaced is locked meanwhile, so no living process uses it:
+//       two runs never go on from one file, and nobody's file loses its name while it is stored to.
+//       Images that are sent need no lock: what arrives is compared with their checksums.
 //   B3  The plan is made from one census that all ranks share, so all ranks make the same
 //       (recovery_plan.hpp), and its transfers follow one order.
 //
@@ -41,16 +44,18 @@ class BringBack {
   BringBack(Group& group, std::string directory, Trust trust)
       : group_(group), directory_(std::move(directory)), trust_(trust) {}
 
+  // How long a process that uses a file that is to be moved or replaced is waited for (B4).
+  void wait_for_locks(std::uint32_t ms) { lock_wait_ms_ = ms; }
   // This rank's file of the pool is damaged: it stays as rank-NNNNN.damaged when another one takes
   // its place.
   void keep_damaged(bool keep) { keep_damaged_ = keep; }
 
   // Whether any node has the pool.
-  Result<bool> exists();
+  Result<bool> exists() const;
   // Moves the newest file of each rank to the rank's node, and writes the job's record where a node
   // lacks it. Says what was moved; empty: nothing had to be. Code::not_found if some rank's is on
   // no node: use_images() is next.
-  Result<std::string> move_files(const Census& census);
+  Result<std::string> move_files(const Census& census) const;
   // Reads an image or guard of this node. Local.
   Status check(const LevelFileFact& fact) const;
   // Every rank gets the newest version that all can have, from its image, another node's, or by
@@ -63,7 +68,7 @@ class BringBack {
   // The same, where the images of `id` are on each rank's node already.
   Status use_own_images(const JobRecord& job, VersionId id, std::uint64_t generation);
   // B1: of a file that is made, or of the next incarnation. Collective.
-  Result<std::uint64_t> new_generation(const Census& census, std::uint64_t above = 0);
+  Result<std::uint64_t> new_generation(const Census& census, std::uint64_t above = 0) const;
   // [collective] Of a pool that was made of images which have what is committed with it
   // (Pool::of_image): those of one id that all ranks have. Code::not_found if there are none.
   Result<VersionId> image_behind(const Pool& pool);
@@ -74,6 +79,7 @@ class BringBack {
 
  private:
   std::vector<VersionId> images_like(const Pool& pool) const;
+  Result<FileHandle> lock(std::uint32_t rank) const;
   Status send_file(std::uint32_t to) const;
   Status receive_file(std::uint32_t from, std::uint64_t generation) const;
   Result<LevelFile> image_of(std::uint32_t rank, VersionId id) const;
@@ -96,6 +102,7 @@ class BringBack {
   std::string directory_;
   Trust trust_;
   bool keep_damaged_ = false;
+  std::uint32_t lock_wait_ms_ = 10'000;
 };
 
 }  // namespace perdure

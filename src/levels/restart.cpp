@@ -72,7 +72,8 @@ Status Restart::check_parts(const Pool& pool) const {
 
 // Puts every rank's file on its node, whatever version it holds. Says what was done.
 Result<std::string> Restart::fetch_files(const OpenOptions& options) {
-  BringBack files(group_, directory_, trust_);
+  lock_wait_ms_ = options.lock_wait_ms;
+  const BringBack files = back();
   PERDURE_TRY_ASSIGN(const bool here, files.exists());
   if (!here) {
     PERDURE_TRY(agree(group_, check_drains_known()));
@@ -384,6 +385,7 @@ Result<std::unique_ptr<Pool>> Restart::open_newest(const OpenOptions& options,
 BringBack Restart::back() const {
   BringBack back(group_, directory_, trust_);
   back.keep_damaged(own_damaged_);
+  back.wait_for_locks(lock_wait_ms_);
   return back;
 }
 

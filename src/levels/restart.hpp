@@ -128,8 +128,9 @@ class Restart {
   Census census_;  // of before; without files: no node knows of a pool of this job
   std::vector<std::string> sentences_;
   std::string whole_elsewhere_;
-  bool data_damaged_ = false;               // of the pool's version, on some rank
-  bool own_damaged_ = false;                // this rank's file
+  bool data_damaged_ = false;  // of the pool's version, on some rank
+  bool own_damaged_ = false;   // this rank's file
+  std::uint32_t lock_wait_ms_ = 0;
   VersionId brought_;                       // back from other levels
   std::set<std::string> damaged_versions_;  // directories of drains, A10
 };

@@ -133,6 +133,17 @@ TEST_F(GivenUp, halves_of_a_job_that_both_went_on_keep_what_they_acknowledged) {
   restarts_with(7, 3);
 }
 
+TEST_F(GivenUp, nodes_that_have_nothing_begin_anew_where_nothing_was_drained) {
+  use("redundancy=partner;every=1;drain_every=100;lease=1s" + drain());
+  ASSERT_EQ(start({0, 1}, 1, 1), 0);
+  ASSERT_EQ(start({0, 2}, 1, 2), 0);
+  restarts_with(1, 1);
+  ASSERT_EQ(start({5, 6}, 1, 3), 0) << said_;
+  restarts_with(0, 0);
+  ASSERT_EQ(start({0, 2}, 0, 0), 0) << said_;
+  restarts_with(2, 2);
+}
+
 // Ranks that moved left images behind.
 TEST_F(GivenUp, by_a_restore_it_does_not_come_back_from_nodes_that_ranks_left) {
   use("redundancy=partner;every=1");

@@ -4,6 +4,7 @@
 // their pool is made: what each restart finds.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #include <chrono>
 #include <csignal>
@@ -397,6 +398,30 @@ TEST_F(LevelsOfJobs, restarts_that_are_killed_again_and_again_leave_room_for_new
     ASSERT_EQ(run({}), 0) << back;
     ASSERT_EQ(found_->mark, 2 + back) << back;
   }
+}
+
+// Another run has it, which a start on other nodes does not meet otherwise.
+TEST_F(LevelsOfJobs, a_file_that_a_living_process_uses_is_neither_moved_nor_replaced) {
+  ASSERT_EQ(run({.nodes = {0, 1}, .commits = 2, .mark = 1}), 0);
+  const std::string path = node(0) + "/pool/rank-00000";
+  auto used = open_file(path, FileAccess::read, Trust::own);
+  ASSERT_TRUE(used.ok() && try_lock_file(used.value().fd(), FileLock::alone, path).value());
+  EXPECT_EQ(run({.nodes = {1, 0}, .commits = 1, .mark = 2}), refused_code);
+  EXPECT_FALSE(fs::exists(node(1) + "/pool/rank-00000"));
+  copy(1, "away");
+  lose(1);
+  EXPECT_EQ(run({.nodes = {0, 2}, .commits = 1, .mark = 2}), refused_code);
+  put_back("away", 1);
+  struct stat opened{};
+  struct stat named{};
+  ASSERT_TRUE(::fstat(used.value().fd(), &opened) == 0 && ::stat(path.c_str(), &named) == 0);
+  EXPECT_EQ(opened.st_ino, named.st_ino);
+  {
+    const FileHandle over = used.take();
+  }
+  ASSERT_EQ(run({.nodes = {1, 0}}), 0);
+  EXPECT_EQ(found_->version, 2U);
+  EXPECT_EQ(found_->mark, 1U);
 }
 
 }  // namespace
