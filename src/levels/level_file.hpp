@@ -174,8 +174,8 @@ class LevelFile {
   std::thread::id writer_;  // none: several
 };
 
-// Durably: a job's images and guards in this directory of versions above `held` have no contents any
-// more, of the ranks for which `of` holds. What another process uses is an error.
+// Durably: a job's images and guards in this directory of versions above `held` have no contents
+// any more, of the ranks for which `of` holds. What another process uses is an error.
 Status clear_newer(const Directory& directory, Trust trust, const JobId& job, std::uint64_t held,
                    const std::function<bool(std::uint32_t rank)>& of);
 

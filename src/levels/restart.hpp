@@ -32,11 +32,11 @@
 //       what other levels have is older than what some rank's file holds, the start is refused,
 //       and says what it is and how to have it, unless an older version was asked for
 //       (PERDURE_ALLOW_OLDER). Its header and its data are alike. The file is kept.
-//   A9  What a later start gave up, for lack of a node that is here now, does not count, and is told
-//       (recovery_plan.hpp, P1; levels.hpp, K3). If nothing newer can be had, as the drain from
-//       which that start went on can't be read, the start is refused.
-//   A10 An image, guard or drained version that is damaged counts as lost, and is told: its data are
-//       read before it is chosen, or else the next one is.
+//   A9  What a later start gave up, for lack of a node that is here now, does not count, which is
+//       reported (recovery_plan.hpp, P1; levels.hpp, K3). If nothing newer can be had, as the drain
+//       from which that start went on can't be read, the start is refused.
+//   A10 An image, guard or drained version that is damaged counts as lost, and is reported: its
+//       data are read before it is chosen, or else the next one is.
 //   A7  Before anything is made of a drained version or, where there is a drain, of images, or a
 //       pool is made anew, every run that holds a lease of a drain is gone, and this run has it
 //       (lease.hpp, 1 to 3).

@@ -39,8 +39,8 @@
 // No rank commits before.
 //
 // Falling back (only if asked for, when a rank lost versions)
-//   R is the newest version that is whole on all ranks, and that no rank's head shows to be given up
-//   by a restore. What is whole by its slot may have been
+//   R is the newest version that is whole on all ranks, and that no rank's head shows to be given
+//   up by a restore. What is whole by its slot may have been
 //   stored over: see I5 in commit.cpp. Such a version is weak: it is verified by its checksums, and
 //   is no choice if an array has none. next is then the largest of the nexts, or the number after
 //   that, so that R's slot stays. First R is complete on all ranks, then the rest is given up.

@@ -144,7 +144,7 @@ TEST_F(GivenUp, nodes_that_have_nothing_begin_anew_where_nothing_was_drained) {
   restarts_with(2, 2);
 }
 
-// Ranks that moved left images behind.
+// Ranks that moved left images on their nodes.
 TEST_F(GivenUp, by_a_restore_it_does_not_come_back_from_nodes_that_ranks_left) {
   use("redundancy=partner;every=1");
   ASSERT_EQ(run({.nodes = {0, 1}, .commits = 3, .mark = 1, .wait = true}), 0);

@@ -175,24 +175,30 @@ inline std::string make_node(const Job& job, std::uint32_t rank) {
   return node;
 }
 
-// One rank; an exit code.
-inline int run_rank(Group& group, const Job& job, Seen& seen) {
-  const auto refuse = [&](const Status& status) {
-    if (status.code() != Code::peer_failed) {
-      std::fprintf(stderr, "rank %u: %s\n", group.rank(), status.message().c_str());
-    }
-    return refused_code;
-  };
-  const std::string directory = make_node(job, group.rank()) + "/pool";
-  auto settings = parse_level_settings(job.levels);
-  auto levels = Levels::create(group, directory, settings.take(), Trust::own);
-  if (!levels.ok()) return refuse(levels.status());
+inline OpenOptions options_of_losses(Levels& levels) {
   OpenOptions options;
   options.job_name = "losses";
   options.lock_wait_ms = 0;
   options.geometry = {16384, 4096, 4096, 2};
-  options.pool.taker = levels.value().get();
-  auto pool = levels.value()->open(options);
+  options.pool.taker = &levels;
+  return options;
+}
+
+inline int refused(const Group& group, const Status& status) {
+  if (status.code() != Code::peer_failed) {
+    std::fprintf(stderr, "rank %u: %s\n", group.rank(), status.message().c_str());
+  }
+  return refused_code;
+}
+
+// One rank; an exit code.
+inline int run_rank(Group& group, const Job& job, Seen& seen) {
+  const auto refuse = [&](const Status& status) { return refused(group, status); };
+  const std::string directory = make_node(job, group.rank()) + "/pool";
+  auto settings = parse_level_settings(job.levels);
+  auto levels = Levels::create(group, directory, settings.take(), Trust::own);
+  if (!levels.ok()) return refuse(levels.status());
+  auto pool = levels.value()->open(options_of_losses(*levels.value()));
   if (!pool.ok()) return refuse(pool.status());
   const auto note_opened = [&] {
     if (group.rank() != 0) return;

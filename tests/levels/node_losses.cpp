@@ -330,7 +330,7 @@ class Losses {
   }
   // What a start gave up for lack of nodes does not come back beside one of those that went on. If
   // those that were away have all of it by themselves, it does, and where there is a drain that is
-  // told.
+  // reported.
   void check_line() {
     if (seen_.restored == UINT64_MAX) return;
     const Made restored{seen_.restored, seen_.restored_start};
@@ -339,8 +339,8 @@ class Losses {
       ++counts.given_up;
       const bool alone = std::ranges::none_of(
           job_.nodes, [this](std::uint32_t node) { return went_on_.contains(node); });
-      const bool told = !options_.drain || said("without these nodes");
-      if (!alone || !told) {
+      const bool reported = !options_.drain || said("without these nodes");
+      if (!alone || !reported) {
         wrong("restored " + number(restored.version) + " of start " + number(restored.start) +
               ", which start " + number(line_.start) + " gave up");
       }
