@@ -74,7 +74,7 @@ Result<std::uint64_t> BringBack::new_generation(const Census& census, std::uint6
   return words[0];
 }
 
-// B4. Of this node. Code::busy names who uses it, not_found.
+// levels.B4. Of this node. Code::busy names who uses it, not_found.
 Result<FileHandle> BringBack::lock(std::uint32_t rank) const {
   const std::string path = rank_file_path(directory_, rank);
   PERDURE_TRY_ASSIGN(auto file, open_file(path, FileAccess::read, trust_));
@@ -253,7 +253,7 @@ Status BringBack::move_image(const JobRecord& job, std::uint32_t from, std::uint
   PERDURE_TRY(group_.receive(from, std::as_writable_bytes(std::span(&checksum, 1))));
   PERDURE_TRY(received);
   if (bytes == 0) return Status(Code::peer_failed, "rank ", from, " sent no image");
-  if (file.value().table_checksum() != checksum) {  // B4
+  if (file.value().table_checksum() != checksum) {  // levels.B4
     return Status(Code::damaged, "the image of version ", id.version, " of rank ", rank,
                   " was changed while rank ", from, " sent it");
   }
@@ -303,7 +303,7 @@ Status BringBack::rebuild(const Census& census, const GroupRebuild& rebuild, con
       {LevelFileKind::image, job, group_.rank(), id, prepared.value().image_bytes});
 }
 
-// B2: every rank's new file is there.
+// levels.B2: every rank's new file is there.
 Status BringBack::take_places(const JobRecord& job) const {
   PERDURE_TRY_ASSIGN(const auto directory, Directory::open(directory_, trust_));
   const std::string name = rank_file_name(group_.rank());

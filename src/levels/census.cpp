@@ -272,8 +272,8 @@ Result<std::vector<std::vector<std::byte>>> gather_everywhere(Group& group,
 namespace {
 
 // Adds what one node has of the job. A job that was killed while its pool was made has no record on
-// some nodes, and all its files (pool_directory.hpp, F1). Code::foreign if another job's pool is in
-// the way.
+// some nodes, and all its files (pool_directory.hpp, pool.F1). Code::foreign if another job's pool
+// is in the way.
 Status add_view(const NodeView& view, const std::string& directory, Census& census) {
   const auto foreign = [&](const JobId& job) {
     return Status(Code::foreign, "the ranks' parts of ", directory,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Drain offer: which drained versions count beside what the nodes of a job hold (restart.hpp, A6).
+// Drain offer: which drained versions count beside what the nodes of a job hold (restart.hpp,
+// levels.A6).
 //
 // Threads: any. Failure: a Status with the path.
 #pragma once

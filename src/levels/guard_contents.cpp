@@ -17,7 +17,7 @@ Status damaged(const LevelFile& guard, const char* what) {
                 "; it is not a guard of Perdure or is damaged");
 }
 
-// V2: the numbers that the others are found by.
+// levels.V2: the numbers that the others are found by.
 bool sane(const GuardFormat& format, std::uint64_t payload_bytes) {
   return format.members >= 2 && format.members <= group_size_max && format.losses >= 1 &&
          format.losses < format.members &&

@@ -9,11 +9,11 @@
 // A rank has up to three files of each kind, and makes the next version in one that nobody needs.
 //
 // Invariants
-//   V1  A file whose state word is right is whole: header, payload and their checksums are durable.
-//       begin() clears the word, durably, before anything else is stored; complete() stores it
-//       after a fence.
-//   V2  What is read is not trusted: a header that is wrong makes a file without contents, and
-//       verify() compares the payload with its checksums.
+//   levels.V1  A file whose state word is right is whole: header, payload and their checksums are
+//       durable. begin() clears the word, durably, before anything else is stored; complete()
+//       stores it after a fence.
+//   levels.V2  What is read is not trusted: a header that is wrong makes a file without contents,
+//       and verify() compares the payload with its checksums.
 //
 // Threads: one at a time for each file, not always the same. Failure: a file whose begin() or
 // complete() failed has no contents.

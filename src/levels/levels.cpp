@@ -25,7 +25,8 @@ constexpr std::uint64_t slice_bytes = std::uint64_t{8} << 20U;
 constexpr std::uint64_t slice_share = 20;
 constexpr std::uint64_t slice_ns_max = 16'000'000;
 constexpr std::uint64_t slice_ns_min = 100'000;
-// How often a version that the pool holds can be protected anew, each time with one file more (K5).
+// How often a version that the pool holds can be protected anew, each time with one file more
+// (levels.K5).
 constexpr std::uint64_t protections_max = 16;
 constexpr auto poll_time = std::chrono::microseconds(50);
 
@@ -150,8 +151,8 @@ Status Levels::find_whole() {
   return Status::success();
 }
 
-// K3. Local. The lowest rank of a node clears what is there of ranks that are elsewhere, and of all
-// as long as they have not opened their own.
+// levels.K3. Local. The lowest rank of a node clears what is there of ranks that are elsewhere, and
+// of all as long as they have not opened their own.
 Status Levels::give_up_newer(std::uint64_t held) {
   for (auto* files : {&images_, &guards_}) {
     for (LevelFile& file : *files) {
@@ -168,7 +169,7 @@ Status Levels::give_up_newer(std::uint64_t held) {
   return clear_newer(directory, trust_, pool_->job_id(), held, is_closed);
 }
 
-// K3. Local.
+// levels.K3. Local.
 Status Levels::abandon_drained(VersionId held, std::uint64_t incarnation_max) const {
   for (const Drain& drain : drains_) {
     if (group_.rank() != 0) continue;
@@ -205,7 +206,8 @@ Status Levels::start(Pool& pool) {
   return Status::success();
 }
 
-// [collective] K2: until a version is protected, what it was brought back from, or would be, stays.
+// [collective] levels.K2: until a version is protected, what it was brought back from, or would be,
+// stays.
 Status Levels::keep_sources() {
   PERDURE_TRY_ASSIGN(const Census census, leased_->census(trust_));
   if (const auto plan = plan_recovery(census)) source_ = plan->id;
@@ -311,7 +313,8 @@ bool Levels::drains_ended() const {
   });
 }
 
-// The newest version that all ranks have whole. One at a time, so that its images can be kept (K2).
+// The newest version that all ranks have whole. One at a time, so that its images can be kept
+// (levels.K2).
 void Levels::drain_next() {
   if (!drain_next_) return;
   const VersionId id = *drain_next_;
@@ -383,7 +386,8 @@ std::uint64_t Levels::drained() const {
   return newest;
 }
 
-// Each rank waits by itself, and then they agree on what is left; K1 holds, as after a commit.
+// Each rank waits by itself, and then they agree on what is left; levels.K1 holds, as after a
+// commit.
 Result<std::uint64_t> Levels::wait() {
   if (!active_) {
     PERDURE_TRY(agree(group_, new_failure()));
@@ -428,7 +432,7 @@ bool Levels::due(std::uint64_t version) const {
       drains_, [version](const Drain& drain) { return version % drain.target.every == 0; });
 }
 
-// K2. Another file that holds a needed version as well is not needed.
+// levels.K2. Another file that holds a needed version as well is not needed.
 LevelFile* Levels::free_file(std::vector<LevelFile>& files) const {
   std::vector<VersionId> needed;
   for (const auto& id : {whole_, draining_, source_}) {
@@ -569,7 +573,7 @@ std::span<std::uint64_t> Levels::words() {
   return {words_, word_count};
 }
 
-// K1: the same on all ranks.
+// levels.K1: the same on all ranks.
 void Levels::note_agreed_words() {
   if (taking_ && words_[failed_word] != 0) {
     end_taking(false);
@@ -624,7 +628,7 @@ void Levels::end_taking(bool whole) {
   taking_.reset();
 }
 
-// K4. A failure is reported by the rank that has it.
+// levels.K4. A failure is reported by the rank that has it.
 void Levels::stop_redundancy(const std::string& why) {
   if (!failure_.ok()) {
     std::fprintf(stderr, "perdure: %s: rank %u: %s\n", directory_.c_str(), group_.rank(),
@@ -656,7 +660,7 @@ void Levels::finish_under_way() {
 
 // What is committed with the pool.
 
-// K5. Without it a version would bring back the pool and not the file.
+// levels.K5. Without it a version would bring back the pool and not the file.
 Result<bool> Levels::admit(const std::string& name, const std::string& obstacle) {
   if (obstacle.empty()) return true;
   if (settings_.any() || !drains_.empty()) {
@@ -774,7 +778,7 @@ void Levels::close(bool together) {
   stop_drains(start_ns, settings_.patience_ns);
   leased_->give_back(std::chrono::milliseconds(settings_.patience_ns / 1'000'000));
   counters_.waited_ns += monotonic_ns() - start_ns;
-  if (!abandoned_.empty()) return;  // K4
+  if (!abandoned_.empty()) return;  // levels.K4
   images_.clear();
   guards_.clear();
 }

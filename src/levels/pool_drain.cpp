@@ -96,7 +96,7 @@ void HeldRank::find_ring_versions() {
   const std::uint64_t slots = region_.geometry.slots;
   const Offer* offer = judgement_.find(judgement_.head);
   for (; offer != nullptr && offer->version != 0; offer = judgement_.find(offer->parent)) {
-    const bool weak = offer->version + slots <= judgement_.next();  // commit.cpp, I5
+    const bool weak = offer->version + slots <= judgement_.next();  // commit.cpp, pool.I5
     if (offer->reopened || (weak && !offer->checkable)) break;
     ring_.emplace(VersionId{offer->incarnation, offer->version}, offer->slot);
   }
@@ -131,7 +131,7 @@ std::set<VersionId> HeldRank::versions() const {
   return all;
 }
 
-// K5 of levels.hpp: a version in the ring has no share of cached files, which images have.
+// levels.K5 of levels.hpp: a version in the ring has no share of cached files, which images have.
 Status HeldRank::check_files(VersionId id) const {
   const Status without(Code::unsupported,
                        "cached files are committed with it, and only images have them: start the "

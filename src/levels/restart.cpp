@@ -13,7 +13,7 @@ bool lost_something(Code code) {
   return code == Code::damaged || code == Code::not_found || code == Code::foreign;
 }
 
-// A8: of a file that a restart would use, or "".
+// levels.A8: of a file that a restart would use, or "".
 std::string damage_in(const Census& census) {
   for (const DamagedFileFact& damaged : census.damaged) {
     const PoolFileFact* const used = census.file_of(damaged.rank);
@@ -55,7 +55,7 @@ Result<std::unique_ptr<Pool>> Restart::open_whole(const OpenOptions& options) {
   return pool;
 }
 
-// A5.
+// levels.A5.
 Status Restart::check_parts(const Pool& pool) const {
   std::uint64_t words[] = {pool.of_image() ? 1U : 0U};
   PERDURE_TRY(agree_max(group_, Status::success(), words));
@@ -102,7 +102,8 @@ Result<std::string> Restart::fetch_files(const OpenOptions& options) {
   return bring_back(census_, {});
 }
 
-// A1, A4. Whether images of this version count more than the pool, which holds `held`.
+// levels.A1, levels.A4. Whether images of this version count more than the pool, which holds
+// `held`.
 bool Restart::counts(const Census& census, const std::optional<RecoveryPlan>& plan,
                      VersionId held) const {
   if (!plan || plan->id <= held) return false;
@@ -128,7 +129,7 @@ NodesHold Restart::hold_of(const std::optional<RecoveryPlan>& images, VersionId 
   return {census_.job.job_id, lineage, held};
 }
 
-// A9.
+// levels.A9.
 void Restart::note_given_up(const Census& census) {
   const std::uint64_t newest = newest_given_up(census);
   if (newest <= brought_.version) return;
@@ -140,7 +141,7 @@ void Restart::note(const std::string& sentence) {
   if (std::ranges::find(sentences_, sentence) == sentences_.end()) sentences_.push_back(sentence);
 }
 
-// A10, of images and guards that the newest version would be made of.
+// levels.A10, of images and guards that the newest version would be made of.
 Status Restart::drop_damaged(Census& census) {
   for (;;) {
     const auto plan = plan_recovery(census);
@@ -170,7 +171,7 @@ Result<std::string> Restart::bring_back(Census census, VersionId held) {
   PERDURE_TRY(drop_damaged(census));
   auto plan = plan_recovery(census);
   if (!counts(census, plan, held)) plan.reset();
-  if (plan) PERDURE_TRY(leased_.clear(nullptr));  // A7
+  if (plan) PERDURE_TRY(leased_.clear(nullptr));  // levels.A7
   PERDURE_TRY_ASSIGN(auto brought, use_drained(hold_of(plan, held)));
   if (brought.empty() && (plan || held.version == 0)) {
     PERDURE_TRY_ASSIGN(brought, use_images(census, plan));
@@ -207,7 +208,7 @@ Result<JobId> Restart::fresh_lineage() const {
   return fresh;
 }
 
-// A6.
+// levels.A6.
 void Restart::note_fork(const LeasedDrain& leased, const DrainOffer& offer, const NodesHold& held) {
   const bool drained = *offer.fork != offer.forked_from;
   const std::string has = drained
@@ -247,8 +248,8 @@ Status Restart::look_at_drain(std::size_t drain, const std::optional<NodesHold>&
   return Status::success();
 }
 
-// The newest version that was drained, if it is newer than what is held and counts (A6). Rank 0
-// chooses, as it may see more of the directory than others, who then look again.
+// The newest version that was drained, if it is newer than what is held and counts (levels.A6).
+// Rank 0 chooses, as it may see more of the directory than others, who then look again.
 Result<std::optional<Restart::Drained>> Restart::find_drained(
     const std::optional<NodesHold>& held) {
   const std::size_t count = leased_.drains().size();
@@ -267,7 +268,8 @@ Result<std::optional<Restart::Drained>> Restart::find_drained(
       {words[0] - 1, {words[2], words[3]}, {{words[4], words[5]}}, words[1]});
 }
 
-// A7: what was found before the other runs were gone is looked for again. Empty: there is none.
+// levels.A7: what was found before the other runs were gone is looked for again. Empty: there is
+// none.
 Result<std::string> Restart::use_drained(const std::optional<NodesHold>& held) {
   PERDURE_TRY_ASSIGN(auto drained, find_drained(held));
   if (!drained) return std::string();
@@ -286,7 +288,7 @@ Result<std::string> Restart::use_drained(const std::optional<NodesHold>& held) {
     std::uint64_t words[] = {brought.status().code() == Code::damaged ? 1U : 0U};
     PERDURE_TRY(agree_max(group_, Status::success(), words));
     if (words[0] == 0) return brought;
-    damaged_versions_.insert(manifest.directory);  // A10
+    damaged_versions_.insert(manifest.directory);  // levels.A10
     note(brought.status().message() + "; it counts as lost");
   }
 }
@@ -354,7 +356,7 @@ Result<std::string> Restart::take_asked(const Census& census) {
   return back().use_drained(manifest, best.incarnation_max);
 }
 
-// A1, A2.
+// levels.A1, levels.A2.
 Result<std::unique_ptr<Pool>> Restart::open_newest(const OpenOptions& options,
                                                    std::unique_ptr<Pool> pool) {
   if (pool->went_back() && !pool->status().fell_back) return pool;
@@ -400,7 +402,7 @@ Result<Restart::Elsewhere> Restart::find_elsewhere(const Census& census) {
   return plan ? Elsewhere{plan->id, "in images on the nodes"} : Elsewhere{};
 }
 
-// A8.
+// levels.A8.
 Status Restart::check_older(Census census, const OpenOptions& options, const Status& damage) {
   PERDURE_TRY(drop_damaged(census));
   PERDURE_TRY_ASSIGN(const Elsewhere other, find_elsewhere(census));

@@ -7,39 +7,39 @@
 //   3  the pool is opened; a copy of a newer version on another level takes its place
 //
 // Invariants
-//   A1  What is newer counts, wherever it is: a node that comes back may hold files of long ago,
-//       and the pool of all ranks may be an old copy. Ages are VersionIds: an incarnation is a
+//   levels.A1  What is newer counts, wherever it is: a node that comes back may hold files of long
+//       ago, and the pool of all ranks may be an old copy. Ages are VersionIds: an incarnation is a
 //       time, so two histories of a job never share one.
-//   A2  What a restore gave up does not count. A pool to which one went back, and which has not
-//       committed since, says so by its next number (recover.cpp), and nothing newer takes its
+//   levels.A2  What a restore gave up does not count. A pool to which one went back, and which has
+//       not committed since, says so by its next number (recover.cpp), and nothing newer takes its
 //       place. What is committed later is of a higher incarnation than all that was given up.
-//   A3  Nothing is deleted by a refusal. Files of the pool are replaced when every rank has what
-//       takes their place (bring_back.hpp, B2).
+//   levels.A3  Nothing is deleted by a refusal. Files of the pool are replaced when every rank has
+//       what takes their place (bring_back.hpp, levels.B2).
 //
-//   A4  Where some rank is ahead of the version that the pool would go back to, an image of that
-//       version in a later incarnation counts more. The pool may be old on the rank that lags,
+//   levels.A4  Where some rank is ahead of the version that the pool would go back to, an image of
+//       that version in a later incarnation counts more. The pool may be old on the rank that lags,
 //       while another had left the commit and put into arrays that the third had not yet opened
-//       again (commit.cpp, I4 holds within one history). Images are never stored to.
-//   A5  The pool's version counts only if what is committed with it can go back to it: all parts of
-//       its cached files are on nodes of this job (part_facts.hpp, F2), or the version was brought
-//       back from images, which have the files (levels.hpp, K5). Otherwise it is lost, with the
-//       nodes that kept the missing parts.
-//   A6  A drained version of another lineage counts only where that lineage was made from what the
-//       nodes have, or from a later version, or where the nodes have none. Otherwise they hold
-//       versions beyond it, which were acknowledged, and which whoever went on from the drain did
-//       not know: they stay, and the sentence has both numbers. The user may ask for the other.
-//   A8  A file that is damaged, and not lost, is no reason to give up versions without a word: if
-//       what other levels have is older than what some rank's file holds, the start is refused,
-//       and says what it is and how to have it, unless an older version was asked for
+//       again (commit.cpp, pool.I4 holds within one history). Images are never stored to.
+//   levels.A5  The pool's version counts only if what is committed with it can go back to it: all
+//       parts of its cached files are on nodes of this job (part_facts.hpp, parts.F2), or the
+//       version was brought back from images, which have the files (levels.hpp, levels.K5).
+//       Otherwise it is lost, with the nodes that kept the missing parts.
+//   levels.A6  A drained version of another lineage counts only where that lineage was made from
+//       what the nodes have, or from a later version, or where the nodes have none. Otherwise they
+//       hold versions beyond it, which were acknowledged, and which whoever went on from the drain
+//       did not know: they stay, and the sentence has both numbers. The user may ask for the other.
+//   levels.A8  A file that is damaged, and not lost, is no reason to give up versions without a
+//       word: if what other levels have is older than what some rank's file holds, the start is
+//       refused, and says what it is and how to have it, unless an older version was asked for
 //       (PERDURE_ALLOW_OLDER). Its header and its data are alike. The file is kept.
-//   A9  What a later start gave up, for lack of a node that is here now, does not count, which is
-//       reported (recovery_plan.hpp, P1; levels.hpp, K3). If nothing newer can be had, as the drain
-//       from which that start went on can't be read, the start is refused.
-//   A10 An image, guard or drained version that is damaged counts as lost, and is reported: its
-//       data are read before it is chosen, or else the next one is.
-//   A7  Before anything is made of a drained version or, where there is a drain, of images, or a
-//       pool is made anew, every run that holds a lease of a drain is gone, and this run has it
-//       (lease.hpp, 1 to 3).
+//   levels.A9  What a later start gave up, for lack of a node that is here now, does not count,
+//       which is reported (recovery_plan.hpp, levels.P1; levels.hpp, levels.K3). If nothing newer
+//       can be had, as the drain from which that start went on can't be read, the start is refused.
+//   levels.A10 An image, guard or drained version that is damaged counts as lost, and is reported:
+//       its data are read before it is chosen, or else the next one is.
+//   levels.A7  Before anything is made of a drained version or, where there is a drain, of images,
+//       or a pool is made anew, every run that holds a lease of a drain is gone, and this run has
+//       it (lease.hpp, 1 to 3).
 //
 // Threads: collective calls. Failure: on all ranks or on none.
 #pragma once
@@ -132,7 +132,7 @@ class Restart {
   bool own_damaged_ = false;   // this rank's file
   std::uint32_t lock_wait_ms_ = 0;
   VersionId brought_;                       // back from other levels
-  std::set<std::string> damaged_versions_;  // directories of drains, A10
+  std::set<std::string> damaged_versions_;  // directories of drains, levels.A10
 };
 
 }  // namespace perdure

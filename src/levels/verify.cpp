@@ -111,7 +111,7 @@ class Verification {
   Census census_;  // of what is whole
   std::set<VersionId> ids_;
   std::optional<VersionId> held_;  // by the ranks' files
-  bool went_back_ = false;         // restart.hpp, A2
+  bool went_back_ = false;         // restart.hpp, levels.A2
   LevelsReport report_;
   std::vector<Drain> drains_;
   std::uint64_t done_ = 0;
@@ -293,7 +293,7 @@ Status Verification::read_all(const Manifest& manifest) {
   return Status::success();
 }
 
-// restart.hpp, A5.
+// restart.hpp, levels.A5.
 std::string Verification::missing_without(VersionId held,
                                           const std::set<std::uint32_t>& lost) const {
   const bool of_image = std::ranges::any_of(census_.files, [&](const auto& file) {
@@ -305,7 +305,7 @@ std::string Verification::missing_without(VersionId held,
       census_.parts_where([&](std::uint32_t node) { return !lost.contains(node); }), version);
 }
 
-// restart.hpp, A1, A2, A5 and A6.
+// restart.hpp, levels.A1, levels.A2, levels.A5 and levels.A6.
 RestartVersion Verification::without(const std::set<std::uint32_t>& lost) const {
   RestartVersion best;
   JobId lineage = census_.without(lost).lineage();

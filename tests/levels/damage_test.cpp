@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Files of a job that are damaged, on its nodes and in its drain: what a start refuses, takes and
-// keeps (restart.hpp, A8 and A10).
+// keeps (restart.hpp, levels.A8 and levels.A10).
 #include <fstream>
 
 #include "levels/manifest.hpp"

@@ -368,7 +368,7 @@ class Losses {
     });
   }
   // A part of an older life, or of a start that was killed while it opened the file, when there is
-  // none of this life (group_recovery.hpp, R3). The file has all, so that is the answer.
+  // none of this life (group_recovery.hpp, cache.R3). The file has all, so that is the answer.
   bool ends_if_parts_are_discarded(std::uint64_t least) {
     if (!said("`perdure cache discard`") || !discard_parts()) return false;
     job_.kill_at = 0;
