@@ -326,7 +326,7 @@ class Losses {
     if (!version || seen_.restored == UINT64_MAX) return;
     ++counts.foreseen;
     if (*version == seen_.restored) return;
-    // Not yet one decision: with a file and a drain, verify may promise less than a start finds.
+    // With a file and a drain verify may promise less than a start finds.
     if (*version < seen_.restored && options_.drain && options_.file) {
       ++counts.foreseen_less;
       return;
