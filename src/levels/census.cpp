@@ -199,8 +199,9 @@ std::uint32_t leader_of(const std::vector<std::uint32_t>& nodes, std::uint32_t r
 
 const PoolFileFact* Census::file_of(std::uint32_t rank) const {
   const PoolFileFact* best = nullptr;
+  const JobId newest = lineage();
   for (const PoolFileFact& file : files) {
-    if (file.rank != rank) continue;
+    if (file.rank != rank || file.lineage != newest) continue;
     const bool better = best == nullptr || file.age() > best->age() ||
                         (file.age() == best->age() && near(file.at, rank));
     if (better) best = &file;

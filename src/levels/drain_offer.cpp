@@ -29,7 +29,7 @@ Result<bool> has_versions(const std::string& place) {
   for (const std::string& name : names) {
     const auto lineage = job_id_of(name);
     if (!lineage) continue;
-    PERDURE_TRY_ASSIGN(const auto found, find_versions(place, *lineage));
+    PERDURE_TRY_ASSIGN(const auto found, find_versions(place, lineage));
     if (!found.manifests.empty()) return true;
   }
   return false;

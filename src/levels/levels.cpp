@@ -97,6 +97,7 @@ Result<std::unique_ptr<Pool>> Levels::open(const OpenOptions& given) {
   OpenOptions options = given;
   options.pool.incarnations_of_taker = protections_max;
   std::vector<DrainTarget> targets;
+  targets.reserve(drains_.size());
   for (const Drain& drain : drains_) targets.push_back(drain.target);
   leased_.emplace(group_, directory_, std::move(targets),
                   std::chrono::milliseconds(settings_.lease_ns / 1'000'000));
@@ -133,8 +134,7 @@ Status Levels::open_files() {
 // The newest version that is whole on all ranks, as the files say.
 Status Levels::find_whole() {
   const auto ids = whole_versions(images_, guards_, job_, members_);
-  VersionId newest;
-  for (const VersionId id : ids) newest = std::max(newest, id);
+  const VersionId newest = ids.empty() ? VersionId{} : std::ranges::max(ids);
   std::uint64_t words[] = {~newest.incarnation};
   PERDURE_TRY(agree_max(group_, Status::success(), words));
   VersionId common{~words[0], 0};
@@ -451,6 +451,7 @@ void Levels::take(const Catalogue& catalogue) {
   const VersionId id = id_of(catalogue);
   taking_ = taken_last_ = id;
   std::vector<ImageShare> shares;
+  shares.reserve(companions_.size());
   for (Companion* companion : companions_) {
     shares.push_back({companion->share(), [companion, version = catalogue.version](
                                               std::uint64_t offset, std::span<std::byte> out) {

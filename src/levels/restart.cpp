@@ -117,7 +117,7 @@ bool Restart::counts(const Census& census, const std::optional<RecoveryPlan>& pl
 
 // Without them nobody knows whether the job is a new one.
 Status Restart::check_drains_known() const {
-  const Status problem = leased_.problem();
+  Status problem = leased_.problem();
   if (problem.ok()) return problem;
   return Status(problem.code(), "no node of this job has the pool ", directory_,
                 ", and a drain that may have it can't be read: ", problem.message());
@@ -327,7 +327,7 @@ Result<std::string> Restart::take_asked(const Census& census) {
   for (std::size_t i = 0; group_.rank() == 0 && local.ok() && i < leased_.drains().size(); ++i) {
     const LeasedDrain& leased = leased_.drains()[i];
     const auto ancestors = read_ancestors(leased.place, own);
-    const auto found = find_versions(leased.place, *take_);
+    const auto found = find_versions(leased.place, take_);
     local = ancestors.ok() ? found.status() : ancestors.status();
     if (!local.ok()) break;
     is_taken = is_taken || std::ranges::find(ancestors.value(), *take_, &Ancestor::lineage) !=

@@ -186,11 +186,10 @@ Result<Stores> check_buffer_memory(const std::byte* buffer, std::uint64_t size_b
 }
 
 bool is_mapped(const std::byte* buffer, std::uint64_t size_bytes) {
-  const auto first = reinterpret_cast<std::uintptr_t>(buffer);
-  const std::uintptr_t begin = first / page_bytes() * page_bytes();
+  const std::uint64_t skew = reinterpret_cast<std::uintptr_t>(buffer) % page_bytes();
   // Does nothing but look for a hole.
   return size_bytes == 0 ||
-         ::msync(reinterpret_cast<void*>(begin), first + size_bytes - begin, MS_ASYNC) == 0;
+         ::msync(const_cast<std::byte*>(buffer - skew), size_bytes + skew, MS_ASYNC) == 0;
 }
 
 bool stores_may_go_unseen() {

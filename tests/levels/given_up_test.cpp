@@ -133,6 +133,33 @@ TEST_F(GivenUp, halves_of_a_job_that_both_went_on_keep_what_they_acknowledged) {
   restarts_with(7, 3);
 }
 
+// Ranks moved: one's file of the run before lies on a node of those that went on, and its own is
+// lost.
+TEST_F(GivenUp, a_file_that_a_rank_left_does_not_take_the_place_of_its_lost_one) {
+  use("redundancy=partner;every=1" + drain());
+  ASSERT_EQ(start({0, 1, 2, 3}, 4, 1, true), 0);
+  take_from_drain(4);
+  lose(2);
+  use("redundancy=partner;every=1;drain_every=100" + drain());
+  ASSERT_EQ(start({3, 0, 1, 4}, 2, 2), 0) << said_;
+  const std::uint64_t went_on_from = found_->version;
+  lose(3);
+  ASSERT_EQ(start({5, 0, 1, 4}, 0, 0), 0) << said_;
+  EXPECT_GT(found_->version, went_on_from) << said_;  // the newest may not have its redundancy yet
+  EXPECT_EQ(found_->mark, 2U) << said_;
+}
+
+TEST_F(GivenUp, files_that_all_ranks_left_do_not_take_the_place_of_images_of_those_that_went_on) {
+  use("redundancy=off;every=1" + drain());
+  ASSERT_EQ(start({0, 1, 2, 3}, 4, 1, true), 0);
+  take_from_drain(4);
+  use("redundancy=partner;every=1" + drain());
+  ASSERT_EQ(start({4, 5, 6, 0}, 2, 2, true), 0);
+  restarts_with(3, 1);
+  ASSERT_EQ(start({1, 2, 3, 0}, 0, 0), 0) << said_;
+  restarts_with(5, 2);
+}
+
 TEST_F(GivenUp, nodes_that_have_nothing_begin_anew_where_nothing_was_drained) {
   use("redundancy=partner;every=1;drain_every=100;lease=1s" + drain());
   ASSERT_EQ(start({0, 1}, 1, 1), 0);

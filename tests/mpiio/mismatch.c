@@ -76,7 +76,7 @@ int main(int argc, char** argv) {
     MPI_Abort(MPI_COMM_WORLD, 1);
   }
   const int value = 70 + rank;
-  MPI_File_write_at_all(file, 4 * rank, &value, 1, MPI_INT, MPI_STATUS_IGNORE);
+  MPI_File_write_at_all(file, (MPI_Offset)4 * rank, &value, 1, MPI_INT, MPI_STATUS_IGNORE);
   MPI_Barrier(MPI_COMM_WORLD);
   for (int one = 0; one < call_count; one++) {
     for (int other = 0; other < call_count; other++) {
