@@ -2,7 +2,7 @@
 ready = tools/bootstrap.sh
 python = .venv/bin/python
 
-.PHONY: all test place_without_space test-dax test-cluster demo soak bench-quick tidy format clean
+.PHONY: all test place_without_space test-dax test-cluster demo docs soak bench-quick tidy format clean
 all:
 	$(ready)
 
@@ -26,6 +26,12 @@ test-cluster: all
 demo:
 	$(ready) --demo
 	./perdure demo
+
+# The documents as a site, build/docs/index.html: no network is needed to build it, nor to read it.
+docs:
+	$(ready) --no-build
+	NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --strict --quiet
+	@echo 'make docs: build/docs/index.html'
 
 soak: all
 	PERDURE_SLOW_TESTS=1 $(python) tools/run_tests.py --preset dev -R "python.(wheel|package)"

@@ -294,7 +294,7 @@ BANS = (
         ),
         "files are opened, made and removed in src/base/files.cpp",
         ("src/base/files.cpp", "src/energy/testing/", "src/levels/testing/",
-         "src/cache/testing/scratch_part.hpp", "apps/", "bench/", "tests/"),
+         "src/cache/testing/scratch_part.hpp", "apps/", "bench/", "examples/", "tests/"),
         allowed_in_tests=True,
     ),
     Ban(

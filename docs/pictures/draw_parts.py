@@ -5,7 +5,8 @@
     docs/pictures/draw_parts.py            writes the picture
     docs/pictures/draw_parts.py --check    compares it with the file; exits with 1 if they differ
 
-Plain SVG, whose colours follow the reader's light or dark theme.
+Plain SVG, whose colours follow the reader's light or dark theme; its ground too, because the page
+around it may follow another.
 """
 
 from __future__ import annotations
@@ -18,9 +19,10 @@ PICTURE = Path(__file__).resolve().parent / "parts.svg"
 WIDTH, HEIGHT = 860, 520
 STYLE = """
   text { font: 14px system-ui, "DejaVu Sans", sans-serif; fill: #1f2328; }
+  .page { fill: #ffffff; }
   .strong { font-weight: 600; }
   .small { font-size: 12px; }
-  .code { font: 12px ui-monospace, "DejaVu Sans Mono", monospace; }
+  .code { font: 11px ui-monospace, "DejaVu Sans Mono", monospace; }
   .middle { text-anchor: middle; }
   .soft { fill: #59636e; }
   .box { fill: #f6f8fa; stroke: #8c959f; }
@@ -35,6 +37,7 @@ STYLE = """
   .no { fill: #cf222e; font-weight: 600; }
   @media (prefers-color-scheme: dark) {
     text { fill: #f0f6fc; }
+    .page { fill: #0d1117; }
     .soft, .tip { fill: #9198a1; }
     .box { fill: #151b23; stroke: #656c76; }
     .pool { fill: #121d2f; stroke: #4493f8; }
@@ -165,6 +168,7 @@ def picture() -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img"',
         f'     width="{WIDTH}" height="{HEIGHT}" aria-label="{label}">',
         f"<style>{STYLE}</style>",
+        f'<rect width="{WIDTH}" height="{HEIGHT}" class="page"/>',
         *draw_uses(), *draw_pool(), *draw_tools(), *draw_survival(),
         "</svg>",
     ]

@@ -97,9 +97,10 @@ enum perdure_mode {
   /* As copy, but only pages that changed are copied: found by the kernel (Linux 6.7; before, and
    * where containers forbid userfaultfd, by page protection: then system calls that store into the
    * array, as read() and MPI's receives on a node do, fail with EFAULT), or, with PERDURE_MARKS,
-   * named through perdure_mark(), or, with PERDURE_COMPARE, by comparing. In shared memory, and in
-   * a process with pinned pages (io_uring, InfiniBand) or CUDA, changes are found by comparing. A
-   * read or receive that is pending while a commit runs is not seen: let it complete before. */
+   * named through perdure_mark(), or, with PERDURE_COMPARE, by comparing. Changes are also found by
+   * comparing in arrays of up to 16 KiB, in shared memory, and in a process with pinned pages
+   * (io_uring, InfiniBand) or CUDA. A read or receive that is pending while a commit runs is not
+   * seen: let it complete before. */
   PERDURE_LOG = 3,
   /* One copy in the pool, which the application reads and writes, and no versions of it: commit
    * makes durable what was written so far. After a crash it holds what had reached the medium. */
@@ -156,8 +157,9 @@ typedef struct perdure_array_options {
                      pool restarts; default: Perdure allocates one of zeros, from 4 KiB on at a
                      page. INVALID unless the processor can read and write all of it. It stays
                      where it is until close: after free(), realloc() or munmap() every commit and
-                     restore is STATE. Log needs whole pages, which hold nothing else and are of
-                     one array; with PERDURE_MARKS or PERDURE_COMPARE any buffer will do. */
+                     restore is STATE. Log of more than 16 KiB needs whole pages, which hold
+                     nothing else and are of one array; for smaller arrays, which are compared, and
+                     with PERDURE_MARKS or PERDURE_COMPARE, any buffer will do. */
 } perdure_array_options;
 
 typedef struct perdure_pool_status {

@@ -13,7 +13,7 @@ namespace perdure {
 namespace {
 
 constexpr std::size_t values_max = 64;
-constexpr std::size_t first_values = 3;  // M4
+constexpr std::size_t first_values = 3;  // base.M4
 
 // Of an exchange; the values follow.
 enum Word { failure_word, call_word, call_inverted, subject_word, subject_inverted, head_words };
@@ -71,8 +71,8 @@ std::string text_of(const Subject& subject) {
   return "";
 }
 
-// The second exchange of a mismatch (M2), of two sides: the ranks with the largest tag, and those
-// with the smallest. All of a side say the same, except who they are.
+// The second exchange of a mismatch (base.M2), of two sides: the ranks with the largest tag, and
+// those with the smallest. All of a side say the same, except who they are.
 struct Side {
   std::uint64_t ranks_above;  // ranks - rank, so that the lowest is named
   std::array<std::uint64_t, 6> name;
@@ -105,7 +105,7 @@ std::string text_of(const Group& group, const Side& side) {
                   ")");
 }
 
-// M5. Of ranks that go on.
+// base.M5. Of ranks that go on.
 Status gone(const Group& group, std::uint64_t left) {
   return Status(Code::wrong_state, "rank ", group.ranks() - left,
                 " has closed this in the midst of another rank's call, so here it can only be "
@@ -137,7 +137,7 @@ struct Tags {
   bool differ() const { return high != low; }
 };
 
-// M2.
+// base.M2.
 Status part(Group& group, const Status& local, const Subject& subject, const Tags& tags,
             const Undo& undo) {
   const Status undone = undo ? undo() : Status::success();

@@ -7,16 +7,17 @@
 // are in calls that do not belong together. Then the call has failed on all of them, with one
 // sentence that names two of the calls and their ranks, and nobody goes on with it:
 //
-//   M1  All learn of it from the same exchange, as it has the largest and the smallest of all tags.
-//   M2  Each rank undoes what it has done of its call, and then they exchange once more, so that no
-//       rank begins another call while another still has something of this one.
-//   M3  What the call would still exchange is not sent: it fails with the same sentence. So all
-//       ranks leave their calls after as many exchanges, and what each calls next meets what the
-//       others call next, under the same count.
-//   M4  Exchanges that may be the first of their calls have one size, as a message library pairs
-//       only such as are equally long.
-//   M5  If the call of a rank ends its part in the group (a pool is closed), there is nobody to
-//       meet any more: all later calls of the others fail at once, without an exchange.
+//   base.M1  All learn of it from the same exchange, as it has the largest and the smallest of all
+//       tags.
+//   base.M2  Each rank undoes what it has done of its call, and then they exchange once more, so
+//       that no rank begins another call while another still has something of this one.
+//   base.M3  What the call would still exchange is not sent: it fails with the same sentence. So
+//       all ranks leave their calls after as many exchanges, and what each calls next meets what
+//       the others call next, under the same count.
+//   base.M4  Exchanges that may be the first of their calls have one size, as a message library
+//       pairs only such as are equally long.
+//   base.M5  If the call of a rank ends its part in the group (a pool is closed), there is nobody
+//       to meet any more: all later calls of the others fail at once, without an exchange.
 //
 // Threads: as the group. Failure: of the exchange itself as Group says.
 #pragma once
@@ -80,7 +81,7 @@ Status agree_max(Group& group, const Status& local, std::span<std::uint64_t> val
 // The calls did not match, all ranks know it, and none has anything of them left.
 bool is_undone_mismatch(Group& group, const Status& agreed);
 
-// Success unless a rank has left (M5).
+// Success unless a rank has left (base.M5).
 inline Status check_all_there(Group& group) {
   return group.call().gone;
 }

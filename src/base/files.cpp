@@ -161,7 +161,7 @@ Status check_kind(const struct stat& found, const std::string& path) {
                 "this name, or choose another path");
 }
 
-// N3 and N4, of a file.
+// base.N3 and base.N4, of a file.
 Status check_file(int fd, const std::string& path, Trust trust) {
   struct stat found{};
   if (::fstat(fd, &found) != 0) return errno_status("fstat " + path, errno);
@@ -180,7 +180,7 @@ Status check_group_directory(const struct stat& found, const std::string& path) 
                 ", or choose another path");
 }
 
-// N3, of what is above a directory: where every user may write, he may also exchange it.
+// base.N3, of what is above a directory: where every user may write, he may also exchange it.
 Status check_above(int fd, const std::string& path) {
   struct stat below{};
   if (::fstat(fd, &below) != 0) return errno_status("fstat " + path, errno);
@@ -199,7 +199,7 @@ Status check_above(int fd, const std::string& path) {
   return Status::success();
 }
 
-// N3, of a directory: in a sticky one nobody but their owners removes or renames files.
+// base.N3, of a directory: in a sticky one nobody but their owners removes or renames files.
 Status check_directory(int fd, const std::string& path, Trust trust) {
   struct stat found{};
   if (::fstat(fd, &found) != 0) return errno_status("fstat " + path, errno);

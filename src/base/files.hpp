@@ -7,17 +7,18 @@
 // to, or a whole pool that somebody planted. docs/security.md has the threats.
 //
 // Invariants
-//   N1  A name in a directory is resolved relative to the open directory, without following a link.
-//   N2  What is made is new (O_EXCL) and only for this user: 0600, directories 0700, whatever the
-//       umask. The mode of what was found is never changed.
-//   N3  What was opened is a regular file with one link. Unless Trust::anyone was asked for, it and
-//       its directory belong to this user or to root, and nobody else may write to them; in a
-//       directory others may make files if it is sticky, as they can't replace ours there. Nor may
-//       every user exchange the directory, or one above it: each of those is sticky, too, or no
+//   base.N1  A name in a directory is resolved relative to the open directory, without following a
+//       link.
+//   base.N2  What is made is new (O_EXCL) and only for this user: 0600, directories 0700, whatever
+//       the umask. The mode of what was found is never changed.
+//   base.N3  What was opened is a regular file with one link. Unless Trust::anyone was asked for,
+//       it and its directory belong to this user or to root, and nobody else may write to them; in
+//       a directory others may make files if it is sticky, as they can't replace ours there. Nor
+//       may every user exchange the directory, or one above it: each of those is sticky, too, or no
 //       place where all may write. With
 //       Trust::group the directory's group may write it, and its files are any member's: what they
 //       hold is not believed but checked.
-//   N4  No call waits for what it opens: a FIFO, a device or a socket is an error at once.
+//   base.N4  No call waits for what it opens: a FIFO, a device or a socket is an error at once.
 //
 // A path's last component may be a link of this user's or root's, if it leads to a directory; links
 // further up are followed, as what they lead to is checked.
@@ -38,7 +39,7 @@
 namespace perdure {
 
 enum class Trust : std::uint8_t {
-  own,     // N3
+  own,     // base.N3
   group,   // a directory that an administrator gave to a group; what is made there is 0660
   anyone,  // whoever may write it: the user said so, or it is not read as truth
 };
@@ -130,8 +131,8 @@ Status write_output(const std::string& path, std::string_view text, bool append 
 Result<FileHandle> open_input_stream(const std::string& path);
 Result<FileHandle> open_output_stream(const std::string& path);
 // The application's own file, with the flags of open(2): whatever the application may open,
-// except for what N4 says. Links::refused: no name in the path may be a link, which is an error
-// where the kernel can't tell, too (before Linux 5.6). Then a path that was opened is what
+// except for what base.N4 says. Links::refused: no name in the path may be a link, which is an
+// error where the kernel can't tell, too (before Linux 5.6). Then a path that was opened is what
 // realpath(3) would make of it, if it is absolute and no name in it is empty, "." or "..".
 enum class Links : std::uint8_t { followed, refused };
 struct ApplicationFile {

@@ -56,7 +56,7 @@ bool any_open() {
   return false;
 }
 
-// E2. Whether all has ended.
+// base.E2. Whether all has ended.
 bool end_with_patience() {
   static std::atomic<bool> ended{false};  // the thread may outlive this function
   sigset_t all;
@@ -86,7 +86,7 @@ bool end_with_patience() {
   return true;
 }
 
-// E3. What the C library would flush after this destructor is flushed now.
+// base.E3. What the C library would flush after this destructor is flushed now.
 [[gnu::destructor]] void end_at_exit() {
   if (any_open() && !end_with_patience()) {
     (void)std::fputs(

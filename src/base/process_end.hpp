@@ -10,14 +10,14 @@
 // run`, or by a command.
 //
 // Invariants
-//   E1  Nothing becomes a version that the program did not ask for.
-//   E2  At exit() nothing is waited for without a bound: a thread ends what is open, and exit()
-//       goes on when that has not come further for `end_patience_ms`. What the thread that calls
-//       exit() holds (from a signal handler, say) is not waited for longer either. Nothing is
+//   base.E1  Nothing becomes a version that the program did not ask for.
+//   base.E2  At exit() nothing is waited for without a bound: a thread ends what is open, and
+//       exit() goes on when that has not come further for `end_patience_ms`. What the thread that
+//       calls exit() holds (from a signal handler, say) is not waited for longer either. Nothing is
 //       unmapped, as other threads run on.
-//   E3  A process that leaves bytes where no reader of the file finds them says so on stderr and
-//       does not end with 0.
-//   E4  A forked child ends nothing of its parent's: each action looks (fork_guard.hpp).
+//   base.E3  A process that leaves bytes where no reader of the file finds them says so on stderr
+//       and does not end with 0.
+//   base.E4  A forked child ends nothing of its parent's: each action looks (fork_guard.hpp).
 //
 // At exit() it is the library's last destructor, after all that the program registered and all of
 // its own destructors, which may still use and close what is open.
@@ -49,11 +49,11 @@ void end_with_process(OpenKind kind, const EndOfKind& how);
 // In the order of kinds.
 void end_open_things(ProcessEnd end);
 
-// E2. Whoever ends something has come further.
+// base.E2. Whoever ends something has come further.
 constexpr std::uint32_t end_patience_ms = 60'000;
 void note_end_progress();
 
-// E3: the process will end with this code where it would with 0.
+// base.E3: the process will end with this code where it would with 0.
 constexpr int left_behind_code = 122;
 void note_left_behind();
 

@@ -113,7 +113,7 @@ Status AsideTable::take_number() {
   return errno_status("allocate " + path_, error);
 }
 
-// A6.
+// cache.A6.
 Result<std::shared_ptr<AsideTable>> AsideTable::join(const Directory& locked, FileHandle lock) {
   PERDURE_TRY_ASSIGN(auto directory, Directory::open(locked.path(), part_trust()));
   // What is mapped is opened by itself: a lock of it would stay with forked children.
@@ -252,17 +252,17 @@ Result<std::optional<AsideEntry>> AsideTable::enter(std::uint64_t device, std::u
     word(found->used).store(1);
   }
   std::optional<AsideEntry> entry(std::in_place, shared_from_this(), found, number);
-  // A2. A part that is being made now may be of another file, and is soon.
+  // cache.A2. A part that is being made now may be of another file, and is soon.
   while (word(header_->making).load() % 2 != 0) {
     PERDURE_TRY_ASSIGN(const auto locked, lock_part_directory(directory_.path(), false));
     auto making = word(header_->making);
-    if (making.load() % 2 != 0) making.fetch_add(1);  // A3
+    if (making.load() % 2 != 0) making.fetch_add(1);  // cache.A3
   }
   if (directory_.holds(part_name)) return std::optional<AsideEntry>();
   return entry;
 }
 
-// A5.
+// cache.A5.
 bool AsideTable::clear_if_dead(std::uint32_t owner) {
   if (!owners_->take_over(owner)) return false;
   AsideEntryFormat* const entries = entries_of(owner);
@@ -285,7 +285,7 @@ Result<std::unique_ptr<AsideMaking>> AsideMaking::begin(std::shared_ptr<AsideTab
   std::unique_ptr<AsideMaking> making(new AsideMaking(std::move(table)));
   if (making->table_ == nullptr) return making;
   auto count = word(making->table_->header_->making);
-  if (count.load() % 2 == 0) count.fetch_add(1);  // else a dead maker's (A3)
+  if (count.load() % 2 == 0) count.fetch_add(1);  // else a dead maker's (cache.A3)
   PERDURE_TRY(making->call_off(file));
   return making;
 }
@@ -294,7 +294,7 @@ AsideMaking::~AsideMaking() {
   if (table_ != nullptr) word(table_->header_->making).fetch_add(1);
 }
 
-// A1, in all entries first, so that the accesses of several processes end at the same time.
+// cache.A1, in all entries first, so that the accesses of several processes end at the same time.
 Status AsideMaking::call_off(const File& file) {
   std::vector<std::pair<std::uint32_t, AsideEntryFormat*>> of_file;
   for (std::uint32_t owner = 1; owner <= owners_max; ++owner) {

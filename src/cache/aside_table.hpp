@@ -6,24 +6,25 @@
 // has a file aside there. A file is known by its device and inode.
 //
 // Invariants
-//   A1  While a part of a file exists no access of it aside is under way: the maker of one sets
-//       `leave` in every entry of the file and waits until none is busy, then makes it. An access
-//       is busy before it looks at `leave`, and `leave` is set before the maker looks at `busy`;
-//       all four are sequentially consistent, so that one of the two sees the other.
-//   A2  An entry that was made while a part was being made is not overlooked: a maker makes
+//   cache.A1  While a part of a file exists no access of it aside is under way: the maker of one
+//       sets `leave` in every entry of the file and waits until none is busy, then makes it. An
+//       access is busy before it looks at `leave`, and `leave` is set before the maker looks at
+//       `busy`; all four are sequentially consistent, so that one of the two sees the other.
+//   cache.A2  An entry that was made while a part was being made is not overlooked: a maker makes
 //       `making` odd before it looks at the entries, and even when the part has its name. A process
 //       that makes an entry looks at `making` after that, and, if it was even, whether there is a
 //       part after that.
-//   A3  Makers hold the lock of the directory (C3 of part_directory.hpp), so there is one at a
-//       time, and one that has died is known by it: a process that has the lock and sees `making`
-//       odd makes it even.
-//   A4  `leave` is taken back by the entry's process, under the lock of the directory, when it sees
-//       no part there. What a dead maker set does no more than cost that look.
-//   A5  The entries of a process that has died are cleared, by the process that holds its number's
-//       lock (part_owners.hpp): it has run its last instruction, and so no access is under way.
-//   A6  Every process that uses the table has a shared lock of its file, taken under the lock of
-//       the directory. A process that gets it alone, there, makes the whole table anew, whatever it
-//       held. So what is believed was made by processes of this user that live.
+//   cache.A3  Makers hold the lock of the directory (cache.C3 of part_directory.hpp), so there is
+//       one at a time, and one that has died is known by it: a process that has the lock and sees
+//       `making` odd makes it even.
+//   cache.A4  `leave` is taken back by the entry's process, under the lock of the directory, when
+//       it sees no part there. What a dead maker set does no more than cost that look.
+//   cache.A5  The entries of a process that has died are cleared, by the process that holds its
+//       number's lock (part_owners.hpp): it has run its last instruction, and so no access is under
+//       way.
+//   cache.A6  Every process that uses the table has a shared lock of its file, taken under the lock
+//       of the directory. A process that gets it alone, there, makes the whole table anew, whatever
+//       it held. So what is believed was made by processes of this user that live.
 //
 // The wait of a maker has a bound: then it gives up, and the file stays aside.
 //
@@ -77,7 +78,7 @@ class AsideEntry {
     return false;
   }
   void end() { word(format_->busy).fetch_sub(1, std::memory_order_release); }
-  // A4: under the lock of the directory.
+  // cache.A4: under the lock of the directory.
   void stay() { word(format_->leave).store(0); }
 
   const AsideTable& table() const { return *table_; }
@@ -105,8 +106,8 @@ class AsideTable : public std::enable_shared_from_this<AsideTable> {
   AsideTable(const AsideTable&) = delete;
   AsideTable& operator=(const AsideTable&) = delete;
 
-  // An entry for the file, of which there is no part under `part_name` (A2). Nothing if there is
-  // one, or if all entries of this process are taken.
+  // An entry for the file, of which there is no part under `part_name` (cache.A2). Nothing if there
+  // is one, or if all entries of this process are taken.
   Result<std::optional<AsideEntry>> enter(std::uint64_t device, std::uint64_t inode,
                                           const std::string& part_name);
 

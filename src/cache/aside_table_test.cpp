@@ -159,7 +159,7 @@ TEST_F(Aside, a_part_waits_for_the_accesses_of_all_processes) {
   must(leave_part(std::move(part), false));
 }
 
-// A2: between the maker's look at the entries and the name of its part.
+// cache.A2: between the maker's look at the entries and the name of its part.
 TEST_F(Aside, a_file_does_not_begin_aside_while_a_part_is_made) {
   const std::string begun = parts() + "/begun";
   Child maker([&] { (void)table(); },

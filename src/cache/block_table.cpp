@@ -26,7 +26,7 @@ std::uint64_t BlockTable::entries_to(std::uint64_t count) const {
   return steps > header_.blocks / table_step ? header_.blocks : steps * table_step;
 }
 
-// P12. Several processes may allocate the same pages at once: those that are there stay.
+// cache.P12. Several processes may allocate the same pages at once: those that are there stay.
 Status BlockTable::prepare(std::uint64_t blocks) {
   const std::uint64_t ready = table_ready_.load(std::memory_order_relaxed);
   if (blocks <= ready) return Status::success();
@@ -73,7 +73,7 @@ std::uint64_t BlockTable::listed_max() const {
   return (touched_word() & table_full_bit) != 0 ? entries_to(touched()) : header_.blocks;
 }
 
-// P12. A header may claim as many blocks as a file may have holes.
+// cache.P12. A header may claim as many blocks as a file may have holes.
 std::uint64_t BlockTable::next(std::uint64_t block) const {
   if (block % entries_of_page != 0 || block >= header_.blocks) return block;
   const std::uint64_t at = header_.table_offset + block * sizeof(BlockFormat);
@@ -114,7 +114,7 @@ void BlockTable::add(std::uint64_t (&bits)[2], const Grains& grains) {
   }
 }
 
-// P4: in this order.
+// cache.P4: in this order.
 Grains BlockTable::move_dirty_to_leaving(std::uint64_t block) {
   const Grains grains = dirty(block);
   add(table_[block].leaving, grains);

@@ -5,24 +5,24 @@
 //
 // A block is absent (the cached file has it), being filled, present, or passes through (the device
 // has no room for it).
-//   P1  A block becomes present only when all its bytes are there. A block that is being filled is
-//       absent to recovery; nobody but its filler stores to it.
-//   P12 The table has space up to `touched_blocks`, rounded up to steps, and holes after that. A
-//       process gives an entry its space before it counts the block as touched, and looks at no
-//       entry beyond what is touched. Recovery passes over holes. A process that gets no space for
-//       an entry says in the same word that the table is full: from then on nobody counts a block
-//       beyond the steps that were counted before.
-//   P16 A block passes through if its entry says so, or if it has none, lying beyond the table or
-//       beyond the steps of a full one. Only the process that fills the block marks it, in place of
-//       present, or the one that evicts it; only set_size() takes the mark back, while nobody
-//       reads or writes, from blocks that it cuts off, or the process that brings the block in
-//       (P17). So all processes agree at any time, and a crash on the way leaves the block absent
-//       (P1) or passing through, before anything in it was acknowledged. What that means for its
-//       bytes is in pass_through.hpp.
+//   cache.P1  A block becomes present only when all its bytes are there. A block that is being
+//       filled is absent to recovery; nobody but its filler stores to it.
+//   cache.P12 The table has space up to `touched_blocks`, rounded up to steps, and holes after
+//       that. A process gives an entry its space before it counts the block as touched, and looks
+//       at no entry beyond what is touched. Recovery passes over holes. A process that gets no
+//       space for an entry says in the same word that the table is full: from then on nobody counts
+//       a block beyond the steps that were counted before.
+//   cache.P16 A block passes through if its entry says so, or if it has none, lying beyond the
+//       table or beyond the steps of a full one. Only the process that fills the block marks it, in
+//       place of present, or the one that evicts it; only set_size() takes the mark back, while
+//       nobody reads or writes, from blocks that it cuts off, or the process that brings the block
+//       in (cache.P17). So all processes agree at any time, and a crash on the way leaves the block
+//       absent (cache.P1) or passing through, before anything in it was acknowledged. What that
+//       means for its bytes is in pass_through.hpp.
 //
-// Dirty, leaving and kept are sets of grains; P2, P4 and P6 say what they mean. Each is a word or
-// two that all processes change by exchanges, and so is a claim: it counts how often a block was
-// claimed, and names who has it claimed.
+// Dirty, leaving and kept are sets of grains; cache.P2, cache.P4 and cache.P6 say what they mean.
+// Each is a word or two that all processes change by exchanges, and so is a claim: it counts how
+// often a block was claimed, and names who has it claimed.
 //
 // Threads: any. Failure: no space for an entry.
 #pragma once
@@ -47,8 +47,8 @@ class BlockTable {
   BlockTable(const BlockTable&) = delete;
   BlockTable& operator=(const BlockTable&) = delete;
 
-  // P12, P16. Before the block is marked: whoever cleans up what a dead process left finds it.
-  // False: it has no entry, and never gets one; never where nothing `may_pass`.
+  // cache.P12, cache.P16. Before the block is marked: whoever cleans up what a dead process left
+  // finds it. False: it has no entry, and never gets one; never where nothing `may_pass`.
   Result<bool> touch(std::uint64_t block, bool may_pass);
   std::uint64_t touched() const { return std::min(header_.blocks, touched_word() & touched_mask); }
   // Of the first so many blocks those whose entries may be looked at from now on.
@@ -94,8 +94,8 @@ class BlockTable {
   // Of a block that it has: what else it is now; or what it is when nobody has it any more.
   void turn(std::uint64_t block, BlockState held) { set(block, held_by(held, peers_.number())); }
   void give(std::uint64_t block, BlockState kind) { set(block, static_cast<std::uint32_t>(kind)); }
-  // P1. Waits until the block is present or passes through, and nobody has it. True: it was absent,
-  // and this process has it, to fill it.
+  // cache.P1. Waits until the block is present or passes through, and nobody has it. True: it was
+  // absent, and this process has it, to fill it.
   Result<bool> take_absent(std::uint64_t block);
   // Of what that returned, marked since (part_users.hpp). True: it is present; false: it passes
   // through; nothing: it is neither any more.
@@ -107,8 +107,8 @@ class BlockTable {
   Grains leaving(std::uint64_t block) const { return load(table_[block].leaving); }
   Grains kept(std::uint64_t block) const { return load(table_[block].kept); }
   bool is_clean(std::uint64_t block) const { return (dirty(block) | leaving(block)).none(); }
-  // P4: whoever clears a bit before it reads the bytes either sees these or leaves the bit set. A
-  // look at the bit without the exchange's fence would not do, and costs as much.
+  // cache.P4: whoever clears a bit before it reads the bytes either sees these or leaves the bit
+  // set. A look at the bit without the exchange's fence would not do, and costs as much.
   void mark_dirty(std::uint64_t block, unsigned grain) {
     word(table_[block].dirty[grain / 64]).fetch_or(std::uint64_t{1} << (grain % 64));
   }
@@ -169,7 +169,7 @@ class BlockTable {
   PartPeers& peers_;
   PartStateFormat& state_;
   BlockFormat* table_;
-  std::atomic<std::uint64_t> table_ready_{0};  // entries that this process may look at (P12)
+  std::atomic<std::uint64_t> table_ready_{0};  // entries that this process may look at (cache.P12)
 };
 
 }  // namespace perdure

@@ -68,7 +68,7 @@ Status CachePart::join_owners(FileHandle file) {
   return Status::success();
 }
 
-// O1: what is marked with the number first.
+// cache.O1: what is marked with the number first.
 void CachePart::leave_owners() {
   journal_.leave();
   users_.leave();
@@ -88,7 +88,7 @@ Result<bool> CachePart::fill(std::uint64_t offset, std::uint64_t bytes) {
   return all;
 }
 
-// P18. False: the block is to have its room, or is not absent any more.
+// cache.P18. False: the block is to have its room, or is not absent any more.
 Result<bool> CachePart::read_absent(std::uint64_t block, std::uint64_t within, std::byte* to,
                                     std::uint64_t bytes) {
   if (table_.is_present(block)) return false;
@@ -141,7 +141,7 @@ Result<const std::byte*> CachePart::view(std::uint64_t offset, std::uint64_t byt
   return Status(Code::wrong_state, header().path, ": a block of it passes through");
 }
 
-// P2 (b) and (c).
+// cache.P2 (b) and (c).
 void CachePart::finish_write(std::uint64_t block, std::uint64_t within, std::uint64_t bytes) {
   bytes_.grow_size(bytes_.file_offset(block) + within + bytes);
   const unsigned shift = bytes_.grain_shift();
@@ -152,7 +152,7 @@ void CachePart::finish_write(std::uint64_t block, std::uint64_t within, std::uin
   }
 }
 
-// P2 (a) to (c) in a block that is present.
+// cache.P2 (a) to (c) in a block that is present.
 Status CachePart::write_into(std::uint64_t block, std::uint64_t within, const std::byte* from,
                              std::uint64_t bytes) {
   if (versions_.has_log()) PERDURE_TRY(versions_.before_change(block, within, bytes));
@@ -161,7 +161,7 @@ Status CachePart::write_into(std::uint64_t block, std::uint64_t within, const st
   return Status::success();
 }
 
-// P15: a present block's bytes differ from the file's before its grains are marked.
+// cache.P15: a present block's bytes differ from the file's before its grains are marked.
 Status CachePart::write_large(std::uint64_t block, std::uint64_t within, const std::byte* from,
                               std::uint64_t bytes) {
   const std::uint64_t begin = bytes_.file_offset(block);
@@ -212,7 +212,7 @@ Status CachePart::write_through(std::uint64_t block, std::uint64_t within, const
   return Status::success();
 }
 
-// P2, and P6 (2) and (3); or P16.
+// cache.P2, and cache.P6 (2) and (3); or cache.P16.
 Status CachePart::write_run(bool here, std::uint64_t block, std::uint64_t within,
                             const std::byte* from, std::uint64_t bytes, Acknowledge when) {
   if (!here) return write_through(block, within, from, bytes, when);
@@ -254,7 +254,7 @@ Status CachePart::write_small(std::uint64_t offset, const std::byte* from, std::
   return done;
 }
 
-// P17: neither of the two may be evicted as long as it is intended.
+// cache.P17: neither of the two may be evicted as long as it is intended.
 Status CachePart::write_small_to_two(std::uint64_t offset, const std::byte* from,
                                      std::uint64_t bytes, Acknowledge when, JournalFormat& entry) {
   const std::uint64_t block = place_of(layout(), offset).block;
@@ -278,7 +278,7 @@ Status CachePart::write_small_to_two(std::uint64_t offset, const std::byte* from
 
 namespace {
 
-// One store instruction can't be torn (D2), to an aligned word.
+// One store instruction can't be torn (pmem.D2), to an aligned word.
 void store_word_at(std::byte* to, const void* from) {
   std::uint64_t value = 0;
   std::memcpy(&value, from, sizeof value);
@@ -334,7 +334,7 @@ Status CachePart::write(std::uint64_t offset, const void* from, std::uint64_t by
   return Status::success();
 }
 
-// P6 (2) and (3).
+// cache.P6 (2) and (3).
 Status CachePart::keep(std::uint64_t block, std::uint64_t within, std::uint64_t bytes) {
   const Grains grains = bytes_.grains_of(within, bytes);
   if ((grains & ~table_.kept(block)).none()) {
@@ -363,8 +363,8 @@ Status CachePart::persist() {
   return table_.is_passing() ? through_.sync() : Status::success();
 }
 
-// P17: none of them is evicted meanwhile, or its grains would be kept where it is no more; what
-// somebody has begun to evict goes to the file before this is done, and is synchronised there.
+// cache.P17: none of them is evicted meanwhile, or its grains would be kept where it is no more;
+// what somebody has begun to evict goes to the file before this is done, and is synchronised there.
 Status CachePart::persist_blocks(std::uint64_t blocks, std::uint64_t version) {
   const Stay stay(*this);
   std::vector<std::pair<std::uint64_t, Grains>> found;

@@ -8,21 +8,25 @@
 //
 // Crash argument. What a process stored survives its death (the mapping is shared), in the order in
 // which it stored (x86: in program order; otherwise by the releases below). Each step is argued
-// where it is taken: P1 and P12 in block_table.hpp, P16 there and in pass_through.hpp, P4, P5 and
-// P7 in write_back.hpp, P8, P9 and P13 in part_versions.hpp, P10 and P11 in part_peers.hpp, P14 in
-// change_record.hpp, P15 in part_contradiction.hpp, P17 in evictor.hpp; the others here.
-//   P2  A write stores (a) the bytes, (b) the size, (c) the grains' dirty bits, and is then
-//       acknowledged. So every grain of an acknowledged write is dirty, or was handed on by P4.
-//   P3  A small write is intended first, in the journal (part_journal.hpp): it is whole or absent.
+// where it is taken: cache.P1 and cache.P12 in block_table.hpp, cache.P16 there, cache.P19 in
+// pass_through.hpp, cache.P4, cache.P5 and cache.P7 in write_back.hpp, cache.P8, cache.P9 and
+// cache.P13 in part_versions.hpp, cache.P10 and cache.P11 in part_peers.hpp, cache.P14 in
+// change_record.hpp, cache.P15 in part_contradiction.hpp, cache.P17 in evictor.hpp; the others
+// here.
+//   cache.P2  A write stores (a) the bytes, (b) the size, (c) the grains' dirty bits, and is then
+//       acknowledged. So every grain of an acknowledged write is dirty, or was handed on by
+//       cache.P4.
+//   cache.P3  A small write is intended first, in the journal (part_journal.hpp): it is whole or
+//       absent.
 // What was only stored does not survive a power failure. For that:
-//   P6  A durable write flushes (1) its intention, fence, (2) bytes, and the whole of each grain
-//       that is not kept yet, fence, (3) the size and the grains' `kept` bits, fence, (4) that
-//       nothing is intended any more, fence. persist() does (2) and (3) for all dirty grains at
-//       once. Kept bits are cleared only with what set_size() cuts off or an eviction hands over
-//       (P17). So a kept grain must never be durably older than the cached file: what is kept and
-//       leaving is flushed, with a fence, before fsync.
+//   cache.P6  A durable write flushes (1) its intention, fence, (2) bytes, and the whole of each
+//       grain that is not kept yet, fence, (3) the size and the grains' `kept` bits, fence, (4)
+//       that nothing is intended any more, fence. persist() does (2) and (3) for all dirty grains
+//       at once. Kept bits are cleared only with what set_size() cuts off or an eviction hands over
+//       (cache.P17). So a kept grain must never be durably older than the cached file: what is kept
+//       and leaving is flushed, with a fence, before fsync.
 //
-//   P18 A block that is absent may be read from the cached file, and stays absent
+//   cache.P18 A block that is absent may be read from the cached file, and stays absent
 //       (Evictor::defers_room()). What was read counts if the block is still absent after it: it is
 //       absent only until its first write, so none has been acknowledged before. Else it is read
 //       again.
@@ -95,14 +99,14 @@ class CachePart {
     through_.set_file(backing);
   }
   const BackingFile* backing() const { return bytes_.file(); }
-  // Is called with a sentence by the process that first finds no room (P16); before the first
+  // Is called with a sentence by the process that first finds no room (cache.P16); before the first
   // access.
   void set_teller(std::function<void(const std::string&)> tell) {
     room_.set_teller(std::move(tell));
   }
 
-  // P10. Takes a number, before anything else that changes the part (PartPeers::join()). Not for
-  // parts that one process has alone.
+  // cache.P10. Takes a number, before anything else that changes the part (PartPeers::join()). Not
+  // for parts that one process has alone.
   Status join_owners(FileHandle file);
   // After the last access; the destructor does it too.
   void leave_owners();
@@ -146,7 +150,7 @@ class CachePart {
   // Makes the blocks of a range present, where this node keeps them. False: some pass through.
   Result<bool> fill(std::uint64_t offset, std::uint64_t bytes);
 
-  // P17: as long as one exists, no block is evicted. Not around calls that may have to wait.
+  // cache.P17: as long as one exists, no block is evicted. Not around calls that may have to wait.
   class Stay;
   // Where `bytes` bytes of one block stand that does not pass through, made present; as long as a
   // Stay exists, they move with set_size() only.
@@ -167,11 +171,11 @@ class CachePart {
   // Makes durable in the part all that is dirty.
   Status persist();
 
-  // P14. What changes the cached file without this part (a cut, room made ahead, a close that hands
-  // over what a network file system holds) is between begin() and end() too.
+  // cache.P14. What changes the cached file without this part (a cut, room made ahead, a close that
+  // hands over what a network file system holds) is between begin() and end() too.
   ChangeRecord& changes() { return changes_; }
   const ChangeRecord& changes() const { return changes_; }
-  // P15: the bytes of the cached file can't be what the job left there. Within one boot.
+  // cache.P15: the bytes of the cached file can't be what the job left there. Within one boot.
   Result<bool> contradicts_file() const {
     return contradicts_part(bytes_, table_, versions_, journal_);
   }
@@ -202,12 +206,12 @@ class CachePart {
   Status check_goes_back(const PoolVersion& version) const {
     return versions_.check_goes_back(version);
   }
-  // P9: before recover(), if the file is in a group.
+  // cache.P9: before recover(), if the file is in a group.
   Status roll_back(const PoolVersion& version);
   PartFact fact() const { return fact_of(header(), *state_); }
   // Durable when it returns: from now on the file can't do without this part, or it can again.
   Status set_in_use(bool in_use) { return versions_.set_in_use(in_use); }
-  // P13: bytes of one block as they were at `version`, which is the base version. Any thread.
+  // cache.P13: bytes of one block as they were at `version`, which is the base version. Any thread.
   // Code::wrong_state if it is not, or no longer.
   Status read_at(std::uint64_t version, std::uint64_t block, std::uint64_t within,
                  std::span<std::byte> out) {
@@ -215,7 +219,8 @@ class CachePart {
   }
 
   // Recovery, by one process alone: does intended writes again and writes back all that the
-  // cached file may lack (P5, P7). `same_boot`: nothing that was stored can have been lost.
+  // cached file may lack (cache.P5, cache.P7). `same_boot`: nothing that was stored can have been
+  // lost.
   Result<WriteBackTally> recover(bool same_boot) { return write_back_.recover(same_boot); }
   // What recover() would write.
   std::uint64_t unsaved_bytes(bool same_boot) const { return write_back_.unsaved_bytes(same_boot); }
@@ -224,10 +229,10 @@ class CachePart {
   std::uint64_t filled_bytes() const {
     return room_.filled_bytes() + evictor_.brought_in_blocks() * layout().block_bytes;
   }
-  // P16: read and written by this process; and how much of the file is in such blocks.
+  // cache.P16: read and written by this process; and how much of the file is in such blocks.
   std::uint64_t passed_bytes() const { return through_.bytes(); }
   std::uint64_t through_bytes() const { return room_.through_bytes(); }
-  // P17: blocks that this process made give their room to others; and all processes did.
+  // cache.P17: blocks that this process made give their room to others; and all processes did.
   std::uint64_t evicted_bytes() const { return evictor_.evicted_blocks() * layout().block_bytes; }
   std::uint64_t evicted_bytes_of_all() const {
     return word(state_->evicted_blocks).load(std::memory_order_relaxed) * layout().block_bytes;

@@ -235,7 +235,7 @@ int descriptor_of(const std::string& path) {
   return -1;
 }
 
-// P12.
+// cache.P12.
 TEST(CachePart, table_and_journal_take_space_for_what_was_used_only) {
   const Cached cached({4096, 0, 1, LayoutKind::cyclic, 100}, Bytes(100, 7), {.blocks = 1 << 20});
   EXPECT_EQ(cached.read(0, 100), Bytes(100, 7));
@@ -252,7 +252,7 @@ TEST(CachePart, table_and_journal_take_space_for_what_was_used_only) {
   EXPECT_LE(cached.part->journal().entries().size(), used + 1);
 }
 
-// P12.
+// cache.P12.
 TEST(CachePart, one_process_sees_and_writes_back_what_another_touched_far_away) {
   Cached cached({4096, 0, 1, LayoutKind::cyclic, 100}, Bytes(100, 7), {.blocks = 1 << 20});
   EXPECT_EQ(cached.read(0, 100), Bytes(100, 7));
@@ -284,7 +284,7 @@ TEST(CachePart, what_an_fsync_failed_to_write_is_written_anew) {
   EXPECT_EQ(must(cached.part->write_back(0, true)).bytes, 0U);
 }
 
-// P4: the kernel tells only one of them.
+// cache.P4: the kernel tells only one of them.
 TEST(CachePart, what_somebody_elses_fsync_failed_to_write_is_written_anew) {
   Cached cached(Bytes(20000, 7));
   cached.write(5000, Bytes(3000, 1));

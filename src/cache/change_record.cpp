@@ -40,8 +40,8 @@ void ChangeRecord::flush() const {
   device_.flush(state_offset_ + begin, end - begin);
 }
 
-// C3: the bit is set before `durable` is looked at, and whoever sets that flushes the bit after it:
-// one of the two makes the bit durable.
+// cache.K3: the bit is set before `durable` is looked at, and whoever sets that flushes the bit
+// after it: one of the two makes the bit durable.
 Status ChangeRecord::begin() {
   if (!recording_) return Status::success();
   const std::lock_guard<std::mutex> held(mutex_);
@@ -76,7 +76,7 @@ Status ChangeRecord::lock(std::uint64_t& turn) {
   return Status::success();
 }
 
-// C2. A change that began at 0 says nothing about clocks.
+// cache.K2. A change that began at 0 says nothing about clocks.
 Status ChangeRecord::store_stamp(std::uint64_t begun_ns) {
   std::uint64_t turn = 0;
   PERDURE_TRY(lock(turn));

@@ -1,23 +1,25 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Change record: what a part knows of the changes that its node's processes make to the cached
-// file, by which recovery tells whether somebody else changed it (P15 of part_contradiction.hpp).
+// file, by which recovery tells whether somebody else changed it (cache.P15 of
+// part_contradiction.hpp).
 //
-//   P14 A part knows the stamp that the file had after the last change that a process of the node
-//       made to it, and whether one was under way:
-//   C1  Whoever changes the file says so first: begin() sets its bit of `changing`, and note() says
-//       when a change begins. Then it changes the file, then record() or end() records the stamp
-//       (file_stamp.hpp) that the file has, and end() takes the bit back after the last record. So
-//       where no bit is set, a file with another stamp was changed by somebody else; where one is,
-//       the file may have a change that is not recorded, as its process was killed in between.
-//   C2  A record is made under a lock, and the stamp is asked for under it: it is never older than
-//       the record before. It goes to the place that is not the record yet, which one store of the
-//       lock's word makes it.
-//   C3  As soon as anything in the part may outlast a power failure (`durable`), a bit is durable
-//       before the change, and the record before the bit goes.
+//   cache.P14 A part knows the stamp that the file had after the last change that a process of the
+//       node made to it, and whether one was under way:
+//   cache.K1  Whoever changes the file says so first: begin() sets its bit of `changing`, and
+//       note() says when a change begins. Then it changes the file, then record() or end() records
+//       the stamp (file_stamp.hpp) that the file has, and end() takes the bit back after the last
+//       record. So where no bit is set, a file with another stamp was changed by somebody else;
+//       where one is, the file may have a change that is not recorded, as its process was killed in
+//       between.
+//   cache.K2  A record is made under a lock, and the stamp is asked for under it: it is never older
+//       than the record before. It goes to the place that is not the record yet, which one store of
+//       the lock's word makes it.
+//   cache.K3  As soon as anything in the part may outlast a power failure (`durable`), a bit is
+//       durable before the change, and the record before the bit goes.
 //
 // Threads: any; the processes of the node share the part. A process that dies is cleaned up after
-// as everywhere in a part (P10). Failure: what could not be recorded stays under way.
+// as everywhere in a part (cache.P10). Failure: what could not be recorded stays under way.
 #pragma once
 
 #include <cstdint>

@@ -103,7 +103,7 @@ void Evictor::pay(std::uint64_t block, std::uint64_t bytes) {
   if (uses >= price_of_block() && begin()) bring_in(block);
 }
 
-// U2 of part_users.hpp. What present blocks are used is counted only from then on.
+// cache.U2 of part_users.hpp. What present blocks are used is counted only from then on.
 bool Evictor::begin() {
   if (users_.is_evicting()) return true;
   if (paid_.load(std::memory_order_relaxed) < terms_.first_price) return false;
@@ -142,7 +142,7 @@ std::optional<std::uint64_t> Evictor::find_victim(std::uint64_t candidate) {
   return std::nullopt;
 }
 
-// P17, of a block that passes through.
+// cache.P17, of a block that passes through.
 void Evictor::bring_in(std::uint64_t block) {
   if (!table_.take(block, BlockState::through, BlockState::through)) return;
   const bool in = await_users(block) && bring_in_held(block);
@@ -176,7 +176,7 @@ bool Evictor::make_room(std::uint64_t block) {
   }
 }
 
-// P17, of a present block. False: somebody uses it, or the file does not take what is dirty.
+// cache.P17, of a present block. False: somebody uses it, or the file does not take what is dirty.
 bool Evictor::evict(std::uint64_t block) {
   const auto claim = table_.try_claim(block);
   if (!claim) return false;

@@ -2,31 +2,32 @@
 //
 // Evictor: blocks of a full part that make room for others.
 //
-//   P17 A block may be evicted: its room goes to one that passes through and is used more. Only a
-//       process that has a block's state word, which its number in it says, changes what the block
-//       is; nobody begins an access meanwhile, and the process does not before all accesses that
-//       had begun have ended. Each marks its block from before it looks at the state until all is
-//       done, its journal entry and its kept bits included (part_users.hpp), so that the marks of
-//       all processes tell; so does, of all blocks, whatever uses their bytes for longer: an answer
-//       to another node, which is sent from where they stand (part_server.cpp), and persist() and
-//       the flush before an fsync, which touch pages and set bits of blocks that were looked at
-//       earlier (CachePart::Stay). Write-back has the block's claim while it reads the bytes, and
-//       so has the process that evicts it. A wait for marks has a bound; then all stays as it is.
-//         Evicting: (1) what is dirty goes to the file, a change as any other (P4, P14); what the
-//       part alone has durably is flushed, fence, and the file synchronised (P6); (2) nothing is
-//       dirty, leaving or kept, and if any was kept, fence; (3) the block passes through; (4) its
-//       room is given back. Until (3) it is present to recovery, and whole; from then on its bytes
-//       are in the file. So a crash at any point leaves each acknowledged byte in one of the two,
-//       and after another boot no kept bit leads to bytes that are gone, as (2) is durable before
-//       (4). What was handed over and not synchronised is as safe as what passes through, and as
-//       such waited for (P16): if the file can't be synchronised, that is the failure of the call
-//       that asks for it.
+//   cache.P17 A block may be evicted: its room goes to one that passes through and is used more.
+//       Only a process that has a block's state word, which its number in it says, changes what the
+//       block is; nobody begins an access meanwhile, and the process does not before all accesses
+//       that had begun have ended. Each marks its block from before it looks at the state until all
+//       is done, its journal entry and its kept bits included (part_users.hpp), so that the marks
+//       of all processes tell; so does, of all blocks, whatever uses their bytes for longer: an
+//       answer to another node, which is sent from where they stand (part_server.cpp), and
+//       persist() and the flush before an fsync, which touch pages and set bits of blocks that were
+//       looked at earlier (CachePart::Stay). Write-back has the block's claim while it reads the
+//       bytes, and so has the process that evicts it. A wait for marks has a bound; then all stays
+//       as it is.
+//         Evicting: (1) what is dirty goes to the file, a change as any other (cache.P4,
+//       cache.P14); what the part alone has durably is flushed, fence, and the file synchronised
+//       (cache.P6); (2) nothing is dirty, leaving or kept, and if any was kept, fence; (3) the
+//       block passes through; (4) its room is given back. Until (3) it is present to recovery, and
+//       whole; from then on its bytes are in the file. So a crash at any point leaves each
+//       acknowledged byte in one of the two, and after another boot no kept bit leads to bytes that
+//       are gone, as (2) is durable before (4). What was handed over and not synchronised is as
+//       safe as what passes through, and as such waited for (cache.P16): if the file can't be
+//       synchronised, that is the failure of the call that asks for it.
 //         Bringing in: the block passes through to recovery until all its bytes are here. They are
 //       all the file's, also beyond `visible_bytes`: these were written through, or evicted. Its
 //       room is where nobody else's can be, as each block has a place of its own in the device:
 //       what is handed on is space, and two blocks never share bytes.
 //         A process that dies amid this leaves a block that is present, or one that passes through
-//       and whose room is discarded (P10).
+//       and whose room is discarded (cache.P10).
 //
 // When that pays: a block that passes through costs something at each access, and giving it room
 // costs as much as some thousand of these. So it gets room when it has cost more, as with skis that
@@ -37,10 +38,10 @@
 //
 // Room that nobody else has costs too: memory is given and zeroed, and the block read whole, which
 // a file that is read once in large pieces never brings in. So a block that was only read is read
-// from the file (P18 of cache_part.hpp), until so many reads have gone there as its room costs
-// (`room_price`), or reads of blocks that have room have brought in as much, by this process: each
-// pays for one. So what fills blocks costs at most about as much as the reads before it, and where
-// all of a file is read in small pieces only the first block waits for its room. A large read
+// from the file (cache.P18 of cache_part.hpp), until so many reads have gone there as its room
+// costs (`room_price`), or reads of blocks that have room have brought in as much, by this process:
+// each pays for one. So what fills blocks costs at most about as much as the reads before it, and
+// where all of a file is read in small pieces only the first block waits for its room. A large read
 // counts as less than one access: memory is hardly faster than the kernel's own copy of the file.
 //
 // The uses of present blocks are counted only when evicting has begun, one in 16 as 16. The counts

@@ -20,7 +20,7 @@ class FileRecovery {
     std::uint64_t words[] = {with_.brought_back ? 1U : 0U, with_.image ? 1U : 0U, used_ ? 1U : 0U,
                              fitting_.empty() && stale_.empty() ? 0U : 1U};
     PERDURE_TRY(agree_max(group_, looked, words));
-    if (words[2] != 0) return Status::success();  // R4
+    if (words[2] != 0) return Status::success();  // cache.R4
     if (words[0] == 0) {
       const std::string& path = backing_.path();
       PERDURE_TRY(agree(group_, is_lost() ? part_was_lost(with_.pool, path) : Status::success()));
@@ -54,7 +54,7 @@ class FileRecovery {
     return Status::success();
   }
 
-  // R6.
+  // cache.R6.
   bool is_lost() const {
     return with_.leads && !with_.pool.empty() && fitting_.empty() && stale_.empty() &&
            has_part_note(with_.pool, backing_.path());
@@ -73,7 +73,7 @@ class FileRecovery {
     return discard_leftover(directory, backing_.path(), with_.version);
   }
 
-  // R5. Of parts of one instance: what was left behind of another may be older than the file.
+  // cache.R5. Of parts of one instance: what was left behind of another may be older than the file.
   Status check_files() const {
     FileEvidence all;
     std::uint64_t instance = 0;
@@ -108,7 +108,7 @@ class FileRecovery {
     return agree(group_, checked);
   }
 
-  // R2, R3, R5.
+  // cache.R2, cache.R3, cache.R5.
   Status use_parts() {
     std::uint64_t words[] = {fitting_.empty() ? 0U : 1U};
     PERDURE_TRY(agree_max(group_, Status::success(), words));
@@ -141,7 +141,7 @@ class FileRecovery {
                   " have shares of different files, or sizes");
   }
 
-  // R1. Only cut to its length first, so that nothing else is beyond its end.
+  // cache.R1. Only cut to its length first, so that nothing else is beyond its end.
   Status use_images() {
     const auto share = PartShare::parse(with_.image->head);
     PERDURE_TRY(check_shares(share.ok() ? &share.value() : nullptr, share.status()));

@@ -5,21 +5,22 @@
 // committed with a pool goes to the pool's version.
 //
 // Invariants
-//   R1  If the pool was brought back from images, these have the file, whole (part_share.hpp): it
-//       is made of them, whatever it holds, and parts that are left behind are removed. Until the
-//       pool's next version it can be done again: the pool's file and the images say that it must.
-//   R2  Otherwise the parts that were left behind have what it takes. All write what is theirs,
-//       durably; then none is in use any more; then they are removed, each step when all nodes have
-//       done the one before. So a crash leaves all of them, or a file that lacks nothing
-//       (part_facts.hpp, F1).
-//   R3  A part of an older life is removed if a node has one of this life: the job went on without
-//       it. If none has one, a user must say what is meant.
-//   R5  A file that somebody else changed since is left as it is, and so are the parts (P15): any
-//       node's record may be the newest, and what one can't tell another may. All parts know that
-//       the file changes before any of them writes, and until all have.
-//   R4  A file that processes of this job have open is at the version already.
-//   R6  Where a node's part was lost (N2 of part_note.hpp) and no images have the file, it lacks
-//       what nobody has: a user must say that this is meant.
+//   cache.R1  If the pool was brought back from images, these have the file, whole
+//       (part_share.hpp): it is made of them, whatever it holds, and parts that are left behind are
+//       removed. Until the pool's next version it can be done again: the pool's file and the images
+//       say that it must.
+//   cache.R2  Otherwise the parts that were left behind have what it takes. All write what is
+//       theirs, durably; then none is in use any more; then they are removed, each step when all
+//       nodes have done the one before. So a crash leaves all of them, or a file that lacks nothing
+//       (part_facts.hpp, parts.F1).
+//   cache.R3  A part of an older life is removed if a node has one of this life: the job went on
+//       without it. If none has one, a user must say what is meant.
+//   cache.R5  A file that somebody else changed since is left as it is, and so are the parts
+//       (cache.P15): any node's record may be the newest, and what one can't tell another may. All
+//       parts know that the file changes before any of them writes, and until all have.
+//   cache.R4  A file that processes of this job have open is at the version already.
+//   cache.R6  Where a node's part was lost (cache.N2 of part_note.hpp) and no images have the file,
+//       it lacks what nobody has: a user must say that this is meant.
 //
 // Threads: collective calls. Failure: on all ranks or on none; what was left behind stays.
 #pragma once

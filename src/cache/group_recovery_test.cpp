@@ -175,7 +175,7 @@ TEST_F(GroupRecoveryTest, a_part_that_is_recovered_or_discarded_leaves_no_note) 
   }
 }
 
-// F1 of part_facts.hpp: one that was removed would be missed.
+// parts.F1 of part_facts.hpp: one that was removed would be missed.
 // The crash came after the pool's mark of version 6, or before it, and the next life committed
 // without having opened the file: version 7 knows nothing of it, nor does a version 6 of that life.
 TEST_F(GroupRecoveryTest, a_version_that_was_committed_without_the_file_is_refused) {

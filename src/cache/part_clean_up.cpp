@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What a process that died left in a part that others use (P10).
+// What a process that died left in a part that others use (cache.P10).
 #include <algorithm>
 
 #include "cache/cache_part.hpp"
@@ -40,8 +40,9 @@ Status CachePart::clean_up_block(std::uint64_t block, std::uint32_t number) {
   return Status::success();
 }
 
-// P3, into the part, unless the block passes through: the cached file is written back to by others
-// at the same time. One that was to be durable is so again, before it is forgotten (P6).
+// cache.P3, into the part, unless the block passes through: the cached file is written back to by
+// others at the same time. One that was to be durable is so again, before it is forgotten
+// (cache.P6).
 Status CachePart::redo(JournalFormat& entry) {
   std::uint64_t offset = entry.offset;
   const unsigned char* from = entry.bytes;

@@ -37,7 +37,8 @@ Result<std::unique_ptr<PartClient>> PartClient::try_to_connect(const ServerAddre
   return client;
 }
 
-// A server to which strangers connect in crowds gives up who is slow to answer (reception.hpp, E1).
+// A server to which strangers connect in crowds gives up who is slow to answer (reception.hpp,
+// cache.E1).
 Result<std::unique_ptr<PartClient>> PartClient::connect(const ServerAddress& address,
                                                         const ServiceToken& token) {
   for (unsigned attempt = 1;; ++attempt) {
@@ -122,7 +123,7 @@ Status PartClient::receive_answer() {
   return Status::success();
 }
 
-// T2.
+// cache.T2.
 Status PartClient::send(const RequestFormat& request, const void* payload, std::uint64_t bytes) {
   RequestFormat head = request;
   iovec pieces[2] = {{&head, sizeof head}, {const_cast<void*>(payload), bytes}};
@@ -147,7 +148,7 @@ Status PartClient::submit(const RequestFormat& request, const void* payload,
   const std::uint64_t bytes = pending.bytes;
   while (!outstanding_.empty() && (outstanding_.size() >= outstanding_max ||
                                    outstanding_bytes_ + bytes > outstanding_bytes_max)) {
-    PERDURE_TRY(receive_answer());  // T1
+    PERDURE_TRY(receive_answer());  // cache.T1
   }
   PERDURE_TRY(send(request, payload, payload == nullptr ? 0 : bytes));
   outstanding_.push_back(pending);

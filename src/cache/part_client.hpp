@@ -6,12 +6,13 @@
 // there for its own next read. Requests are pipelined: `outstanding_` are sent and not answered.
 //
 // Invariants
-//   T1  At most `outstanding_max` requests, of `outstanding_bytes_max` bytes, are not answered.
-//   T2  Whoever waits to send receives answers meanwhile. So client and server are never both in a
-//       send that waits for the other.
-//   T3  After the connection broke, every call says why it did.
-//   T4  Nothing is asked of a server, and nothing sent to it, that has not shown that it knows the
-//       job's token (handshake.hpp).
+//   cache.T1  At most `outstanding_max` requests, of `outstanding_bytes_max` bytes, are not
+//       answered.
+//   cache.T2  Whoever waits to send receives answers meanwhile. So client and server are never both
+//       in a send that waits for the other.
+//   cache.T3  After the connection broke, every call says why it did.
+//   cache.T4  Nothing is asked of a server, and nothing sent to it, that has not shown that it
+//       knows the job's token (handshake.hpp).
 //
 // Threads: any; one call at a time, the others wait for it. Failure: Code::io_error names the
 // server; asynchronous writes that were not answered may or may not have been done.
@@ -108,7 +109,7 @@ class PartClient final : public PartAccess {
   std::deque<Outstanding> outstanding_;
   std::uint64_t outstanding_bytes_ = 0;
   Outcome async_;  // the first failure of an async write
-  Status broken_;  // T3
+  Status broken_;  // cache.T3
 };
 
 }  // namespace perdure

@@ -9,8 +9,8 @@ namespace perdure {
 namespace {
 
 // Grains of which the cached file has the same bytes: read from it and not written since, or
-// handed to it. In a group a grain that changes is kept first (P8), and a recovery that was cut
-// short may have put it back here, or not.
+// handed to it. In a group a grain that changes is kept first (cache.P8), and a recovery that was
+// cut short may have put it back here, or not.
 Grains shared_with_file(std::uint64_t block, const BlockTable& table,
                         const PartVersions& versions) {
   if (table.kind_alone(block) != BlockState::present) return {};

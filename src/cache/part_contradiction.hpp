@@ -3,12 +3,12 @@
 // Part contradiction: whether the cached file can be what the job left there, as the bytes of a
 // part say.
 //
-//   P15 Recovery changes neither the part nor the file if somebody else changed the file, unless a
-//       user says which of the two counts. What the times leave open the bytes decide: where the
-//       file must have what a present block has, it has it. Excepted are writes that were under way
-//       and so may not be marked dirty yet (P2): small ones are in the journal, large ones are
-//       announced there, and of those of one word there is one for each process. Recovery is a
-//       change of the file as any other, so one that was cut short is known as that.
+//   cache.P15 Recovery changes neither the part nor the file if somebody else changed the file,
+//       unless a user says which of the two counts. What the times leave open the bytes decide:
+//       where the file must have what a present block has, it has it. Excepted are writes that were
+//       under way and so may not be marked dirty yet (cache.P2): small ones are in the journal,
+//       large ones are announced there, and of those of one word there is one for each process.
+//       Recovery is a change of the file as any other, so one that was cut short is known as that.
 //
 // Threads: of a process that has the part alone. Failure: the file can't be read.
 #pragma once

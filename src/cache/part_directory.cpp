@@ -40,7 +40,7 @@ Result<PartGeometry> choose_geometry(const PartRequest& request) {
   const std::uint64_t most = (std::uint64_t{1} << 44) / layout.block_bytes;
   geometry.blocks = std::min(geometry.blocks, most);
   const bool in_group = request.identity.pool_job[0] != 0;
-  // P16: any of the file's blocks may be among those that fit.
+  // cache.P16: any of the file's blocks may be among those that fit.
   if (!in_group) geometry.blocks = std::max(geometry.blocks, std::min(needed, most));
   if (geometry.blocks < needed && in_group) {
     return Status(Code::no_space, request.identity.path, " has ", request.file_bytes,
@@ -143,13 +143,13 @@ std::string part_file_path(const std::string& directory, const std::string& path
 
 namespace {
 
-// P10.
+// cache.P10.
 Status check_joined(OpenPart& open, const PartRequest& request) {
   PERDURE_TRY(can_join(*open.part, request));
   return open.part->peers().clean_up_after_dead();
 }
 
-// C6. Under the lock of the directory.
+// cache.C6. Under the lock of the directory.
 Result<OpenPart> make_new(const Directory& locked, PartRequest request, const std::string& file,
                           const BackingFile& backing) {
   const PartIdentity& identity = request.identity;
@@ -167,8 +167,8 @@ Result<OpenPart> make_new(const Directory& locked, PartRequest request, const st
   return create_part(request, file, backing);
 }
 
-// P11, of a part that nobody uses any more: what others left behind goes to the cached file. False:
-// it is left to recovery.
+// cache.P11, of a part that nobody uses any more: what others left behind goes to the cached file.
+// False: it is left to recovery.
 Result<bool> finish_for_dead(CachePart& part) {
   if (!part.peers().any_left_behind()) return true;
   const BackingFile* backing = part.backing();
@@ -205,7 +205,7 @@ Result<OpenPart> join_part(const std::string& directory, const std::string& path
 }
 
 void drop_part(OpenPart open) {
-  open.part.reset();  // O1: before the lock goes
+  open.part.reset();  // cache.O1: before the lock goes
 }
 
 namespace {
@@ -262,8 +262,8 @@ Status leave_part(OpenPart open, bool keep) {
   return Status::success();
 }
 
-// The number of this process is cleaned up as that of a dead one (P10): its threads may still have
-// accesses under way, whose bytes nobody waits for.
+// The number of this process is cleaned up as that of a dead one (cache.P10): its threads may still
+// have accesses under way, whose bytes nobody waits for.
 Status leave_part_at_exit(const OpenPart& open) {
   PERDURE_TRY_ASSIGN(auto directory, lock_part_directory(open.directory, false));
   PERDURE_TRY_ASSIGN(auto alone, lock_part_alone(open.lock, open.path));
@@ -280,7 +280,7 @@ Status leave_part_at_exit(const OpenPart& open) {
 
 namespace {
 
-// P15. A file that is not there is another matter.
+// cache.P15. A file that is not there is another matter.
 bool is_file_changed(const CachePart& part) {
   const auto backing = BackingFile::open(part.header().path, BackingFile::Access::read);
   if (!backing.ok() || backing.value().inode() != part.header().file_inode) return false;

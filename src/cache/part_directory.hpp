@@ -4,17 +4,17 @@
 // file, under a name made of its path.
 //
 // Invariants
-//   C1  Every process that uses a part holds a shared lock of its file. So a part that can be
+//   cache.C1  Every process that uses a part holds a shared lock of its file. So a part that can be
 //       locked exclusively was left behind, by a crash or by an error.
-//   C2  A part that was left behind is removed only when all that the cached file may lack is in
-//       it, durably, or when a user discards it.
-//   C3  Parts are made, joined, recovered and removed under the lock of the directory.
-//   C4  A part of which all processes are being killed is waited for, at most 30 s, and then
-//       abandoned. Of one that others use too, those clean up what the dead have left (P10).
-//   C5  Of the processes of a node that give a part up together, one does so when the others have,
-//       and removes it.
-//   C6  A part is made when no access of its file aside is under way, and as large as the file is
-//       then (A1 of aside_table.hpp).
+//   cache.C2  A part that was left behind is removed only when all that the cached file may lack is
+//       in it, durably, or when a user discards it.
+//   cache.C3  Parts are made, joined, recovered and removed under the lock of the directory.
+//   cache.C4  A part of which all processes are being killed is waited for, at most 30 s, and then
+//       abandoned. Of one that others use too, those clean up what the dead have left (cache.P10).
+//   cache.C5  Of the processes of a node that give a part up together, one does so when the others
+//       have, and removes it.
+//   cache.C6  A part is made when no access of its file aside is under way, and as large as the
+//       file is then (cache.A1 of aside_table.hpp).
 //
 // Threads: any. Failure: what can't be recovered stays, and the error says where.
 #pragma once
@@ -35,7 +35,7 @@ namespace perdure {
 // A part that this process uses.
 struct OpenPart {
   std::unique_ptr<CachePart> part;
-  FileHandle lock;        // C1
+  FileHandle lock;        // cache.C1
   std::string directory;  // where its file is
   std::string path;       // of its file
   bool joined = false;    // other processes had it open
@@ -67,7 +67,8 @@ struct LeftoverEvidence {
 };
 Result<LeftoverEvidence> look_at_file(const std::string& directory, const std::string& path,
                                       const BackingFile& backing);
-// P15, with what the parts of all nodes know. Code::foreign if somebody else changed the file.
+// cache.P15, with what the parts of all nodes know. Code::foreign if somebody else changed the
+// file.
 Status check_file(const std::string& directory, const std::string& path, const BackingFile& backing,
                   const FileEvidence& evidence);
 
@@ -86,7 +87,7 @@ Status discard_leftover(const std::string& directory, const std::string& path,
 // The first process of the node, before anybody asks how large the file is: recovers what a crash
 // left behind of it. `restored` is the version to which the pool has recovered with which the file
 // is committed, if it is. Code::foreign if what is there belongs to another file of the same path,
-// or somebody else changed the file, as far as this part by itself can tell (P15);
+// or somebody else changed the file, as far as this part by itself can tell (cache.P15);
 // Code::wrong_state if it needs a version and none is given.
 Status recover_leftover_part(const std::string& directory, const std::string& path,
                              const BackingFile& backing,
@@ -109,7 +110,7 @@ Result<std::optional<OpenPart>> follow_part(const PartRequest& request, const Ba
 
 // Gives the part up; the last process removes its file, unless `keep`, which leaves it for
 // recovery. So does a part that a process of a group, or one that only reads, is the last to leave
-// after others have died (P11).
+// after others have died (cache.P11).
 Status leave_part(OpenPart open, bool keep);
 // The same at the end of the process, when all of the part is written back. It stays mapped, as
 // other threads of the process may still be in it.
@@ -128,13 +129,13 @@ struct FoundPart {
   std::uint32_t nodes = 0;
   std::uint64_t size_bytes = 0;     // of the cached file
   std::uint64_t unsaved_bytes = 0;  // that the cached file may lack
-  std::uint64_t through_bytes = 0;  // of the cached file, that pass through to it (P16)
-  std::uint64_t evicted_bytes = 0;  // of blocks that gave their room to others (P17)
+  std::uint64_t through_bytes = 0;  // of the cached file, that pass through to it (cache.P16)
+  std::uint64_t evicted_bytes = 0;  // of blocks that gave their room to others (cache.P17)
   std::uint64_t created_ns = 0;
   std::uint64_t instance = 0;  // the same in all parts of the file
   bool in_use = false;
   bool same_boot = true;
-  bool file_changed = false;  // by somebody else, as far as this part by itself can tell (P15)
+  bool file_changed = false;  // by somebody else, as far as this part alone can tell (cache.P15)
   Status fault;               // why it can't be read
 };
 Result<std::vector<FoundPart>> list_parts(const std::string& directory);
@@ -155,8 +156,8 @@ struct RecoverOptions {
 };
 
 // Writes what was left behind to the cached file and removes the parts, which are of one file and
-// one instance. Code::busy if one is in use, Code::foreign if somebody else changed the file (P15):
-// nothing is changed then.
+// one instance. Code::busy if one is in use, Code::foreign if somebody else changed the file
+// (cache.P15): nothing is changed then.
 Result<WriteBackTally> recover_parts(const std::vector<PartPlace>& places,
                                      const RecoverOptions& options);
 // Removes it as it is.

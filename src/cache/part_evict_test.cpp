@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Blocks that make room for others (P17), and those that wait for theirs (P18): that nothing is
-// lost or mixed up, whatever is used at the time, and that it is done only where it pays.
+// Blocks that make room for others (cache.P17), and those that wait for theirs (cache.P18): that
+// nothing is lost or mixed up, whatever is used at the time, and that it is done only where it
+// pays.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>

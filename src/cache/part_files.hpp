@@ -31,8 +31,8 @@ std::uint64_t boot_time_ns();
 // Parts are read as truth, and written back to the user's files.
 Trust part_trust();
 
-// C3. A directory, and the lock of this user's processes in it: a file that nobody else may open,
-// which is made to be locked and goes with the lock.
+// cache.C3. A directory, and the lock of this user's processes in it: a file that nobody else may
+// open, which is made to be locked and goes with the lock.
 class LockedDirectory : public Directory {
  public:
   LockedDirectory(Directory directory, FileHandle lock)
@@ -51,7 +51,7 @@ class LockedDirectory : public Directory {
 Result<LockedDirectory> lock_part_directory(const std::string& directory, bool make);
 
 Result<FileHandle> open_part_lock(const std::string& path);
-// C4. Whether nobody uses the part any more; it is locked for this process alone then.
+// cache.C4. Whether nobody uses the part any more; it is locked for this process alone then.
 Result<bool> lock_part_alone(const FileHandle& handle, const std::string& path);
 // Whether all who use a part, whose file is locked by somebody, are being killed.
 bool all_are_dying(const FileHandle& handle, const std::string& path);

@@ -2,10 +2,10 @@
 //
 // Part journal: the small writes that a node's processes have under way in a part.
 //
-//   P3  A small write is first intended: its bytes, then its length, go to an entry that nobody
-//       else uses meanwhile; once the write is done (P2, cache_part.hpp) the length is set to 0.
-//       Recovery does intended writes again, whole. So a small write is whole or absent.
-//   P6  A durable one flushes (1) its intention, with a checksum, fence, before the bytes are
+//   cache.J1  A small write is first intended: its bytes, then its length, go to an entry that
+//       nobody else uses meanwhile; once the write is done (cache.P2, cache_part.hpp) the length is
+//       set to 0. Recovery does intended writes again, whole. So a small write is whole or absent.
+//   cache.J2  A durable one flushes (1) its intention, with a checksum, fence, before the bytes are
 //       stored, and (4) that nothing is intended any more, fence, before it is acknowledged: an
 //       intention that outlived its write would undo the writes after it. The checksum goes with
 //       the length: a later write that is not durable may leave its own length in the entry, and
@@ -13,8 +13,9 @@
 //
 // A process that joins takes an entry for all of its threads, which take turns. A thread has one of
 // its own after a few small writes, or from its first large one on, until it ends or gives it back,
-// if the device has room. An entry that is taken is marked with its process's number (P10). It gets
-// its space before: those after the ones that were ever used are holes, and nobody looks at them.
+// if the device has room. An entry that is taken is marked with its process's number (cache.P10).
+// It gets its space before: those after the ones that were ever used are holes, and nobody looks at
+// them.
 //
 // Threads: any number; an entry is used by one at a time. Failure: a process could take no entry
 // when it joined, and can't now: too many have, or there is no space for one; the caller says so.
@@ -55,19 +56,19 @@ class PartJournal {
   // For a thread that may not write again for long, and of which there are many.
   void give_entry_of_thread();
 
-  // Space for processes that join later: before blocks take what is left of the device (P16).
+  // Space for processes that join later: before blocks take what is left of the device (cache.P16).
   Status take_spare_room();
   // Those that were ever used.
   std::vector<JournalFormat*> entries() const;
   // Whether recovery does the entry's write again. `same_boot`: what was stored is not lost.
   static bool is_intended(const JournalFormat& entry, bool same_boot);
   std::vector<JournalFormat*> intended(bool same_boot) const;
-  // P6 (4).
+  // cache.P6 (4).
   Status forget_durably(JournalFormat& entry);
   // Flushed, without a fence.
   void forget_all();
 
-  // P15: whether a write of the range was under way, and may have changed some of it.
+  // cache.P15: whether a write of the range was under way, and may have changed some of it.
   bool may_be_writing(std::uint64_t offset, std::uint64_t bytes) const;
 
   class Turn;
@@ -108,7 +109,7 @@ class PartJournal::Turn {
   JournalFormat* entry_;
 };
 
-// P3. Holds the bytes of a small write; forgotten at its end.
+// cache.P3. Holds the bytes of a small write; forgotten at its end.
 class PartJournal::Intention {
  public:
   Intention(PartJournal& journal, JournalFormat& entry, std::uint64_t offset, const void* from,
@@ -140,8 +141,8 @@ class PartJournal::Intention {
   std::uint64_t bytes_;
 };
 
-// P15. A large write, from before its first byte is stored until its grains are dirty. Where no
-// entry is free it goes unannounced.
+// cache.P15. A large write, from before its first byte is stored until its grains are dirty. Where
+// no entry is free it goes unannounced.
 class PartJournal::Announcement {
  public:
   Announcement(JournalFormat* entry, std::uint64_t offset, std::uint64_t bytes) : entry_(entry) {

@@ -7,9 +7,9 @@
 // holds then is older than the pool's version.
 //
 // Invariants
-//   N1  The note is durable before anything of the file is committed with the pool, and there as
-//       long as the part is. Whoever removes the part removes the note first.
-//   N2  So a note without a part is of a part that was lost.
+//   cache.N1  The note is durable before anything of the file is committed with the pool, and there
+//       as long as the part is. Whoever removes the part removes the note first.
+//   cache.N2  So a note without a part is of a part that was lost.
 //
 // Threads: any. Failure: a Status that names the file.
 #pragma once

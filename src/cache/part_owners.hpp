@@ -9,11 +9,11 @@
 // its last instruction.
 //
 // Invariants
-//   O1  A process has its number's lock from before its first store to the part until after its
-//       last one.
-//   O2  An entry of the table that is not 0 while nobody has its lock was left by a dead process.
-//       It is 0 again only when what that process left has been cleaned up (part_peers.hpp, P10),
-//       by a process that holds the lock meanwhile.
+//   cache.O1  A process has its number's lock from before its first store to the part until after
+//       its last one.
+//   cache.O2  An entry of the table that is not 0 while nobody has its lock was left by a dead
+//       process. It is 0 again only when what that process left has been cleaned up
+//       (part_peers.hpp, cache.P10), by a process that holds the lock meanwhile.
 //
 // Threads: any. Failure: join() when all numbers are in use.
 #pragma once

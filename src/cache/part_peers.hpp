@@ -4,8 +4,8 @@
 // question to ask about another one that is in the way.
 //
 // A process may die while others go on using the part.
-//   P10 What one process has alone (a block that it fills, a claim, a journal entry, a grain that
-//       it keeps, the base version, the lock, a shared pointer) is marked with its number
+//   cache.P10 What one process has alone (a block that it fills, a claim, a journal entry, a grain
+//       that it keeps, the base version, the lock, a shared pointer) is marked with its number
 //       (part_owners.hpp), in the store that takes it. A process that is in the way of a mark,
 //       joins, or leaves last asks the kernel whether the marked one can still store. If it cannot,
 //       clean_up_after(), which holds its number, first gives up or undoes what was half done: the
@@ -13,8 +13,8 @@
 //       because it has not changed. Then it does the intended writes, which were under way until
 //       now, and so concurrent with all that others wrote. Each step may be done twice, so all of
 //       it may be cut short and begun anew.
-//   P11 The last process that leaves cleans up what others left before the part is removed, and
-//       hands over what they made dirty; or leaves all to recovery.
+//   cache.P11 The last process that leaves cleans up what others left before the part is removed,
+//       and hands over what they made dirty; or leaves all to recovery.
 //
 // Threads: any. Failure: join() when all numbers are in use; and of cleaning up.
 #pragma once

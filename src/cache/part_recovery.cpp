@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Parts that were left behind: recovered at the next open of their file or by a user's command, or
-// discarded (C2, C3; P15 of part_contradiction.hpp).
+// discarded (cache.C2, cache.C3; cache.P15 of part_contradiction.hpp).
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -56,7 +56,7 @@ Status check_bytes(const Parts& parts, const BackingFile& backing, const FileEvi
   return Status::success();
 }
 
-// P15. Of parts of one file, on this machine, whose joined evidence this is.
+// cache.P15. Of parts of one file, on this machine, whose joined evidence this is.
 Status check_evidence(const Parts& parts, const BackingFile& backing,
                       const FileEvidence& evidence) {
   const bool same_boot = is_same_boot(parts.front()->header());
@@ -90,7 +90,8 @@ Status check_inode(const CachePart& part, const BackingFile& backing) {
   return part.header().file_inode == backing.inode() ? Status::success() : replaced_file(part);
 }
 
-// P9, P5 or P7; the change stays under way (P14), for as long as other parts have not done it.
+// cache.P9, cache.P5 or cache.P7; the change stays under way (cache.P14), for as long as other
+// parts have not done it.
 Status write_from(CachePart& part, const BackingFile& backing,
                   const std::optional<PoolVersion>& version, WriteBackTally& tally) {
   part.set_backing(&backing);
@@ -113,7 +114,7 @@ Result<std::optional<PoolVersion>> version_for(const CachePart& part,
                 "`perdure cache recover`");
 }
 
-// C2, for a part that nobody uses.
+// cache.C2, for a part that nobody uses.
 Status recover_leftover(const std::string& file, const BackingFile& backing,
                         const std::optional<PoolVersion>& restored) {
   if (is_unborn(file)) return remove_part_files(file);
@@ -233,7 +234,7 @@ Status write_leftover(const std::string& directory, const std::string& path,
   });
 }
 
-// Not in use any more, before it is removed: part_facts.hpp, F1.
+// Not in use any more, before it is removed: part_facts.hpp, parts.F1.
 Status release_leftover(const std::string& directory, const std::string& path,
                         const BackingFile& backing) {
   return with_leftover(directory, path, [&](const std::string&, auto part) -> Status {
@@ -347,7 +348,7 @@ class Recovery {
     return same_boot ? check_bytes(parts_, file, all, seen) : Status::success();
   }
 
-  // P14: all parts know that the file changes before it does, and until it has all.
+  // cache.P14: all parts know that the file changes before it does, and until it has all.
   Status write(const BackingFile& file) {
     for (const auto& part : parts_) {
       part->set_backing(&file);

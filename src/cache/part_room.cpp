@@ -58,7 +58,7 @@ Result<bool> PartRoom::is_absent(std::uint64_t block) {
   return listed && table_.is_absent(block);
 }
 
-// P1. Whoever finds the block absent fills it, the others wait.
+// cache.P1. Whoever finds the block absent fills it, the others wait.
 Result<bool> PartRoom::settle(std::uint64_t block) {
   if (table_.is_present(block)) return true;
   PERDURE_TRY_ASSIGN(const bool listed, touch(block));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Part room: how blocks get their room and their bytes; which of them get none, and so pass through
-// to the cached file (P1, P12 and P16 of block_table.hpp).
+// to the cached file (cache.P1, cache.P12 and cache.P16 of block_table.hpp).
 //
 // Whoever finds a block absent takes it, gives it room, and reads what the cached file has of it;
 // the others wait. The second block is not to take the space without which processes that join
@@ -9,7 +9,7 @@
 // entries get what is left, one by one.
 //
 // Threads: any, in any number of processes. Failure: of the file or the device; the block is absent
-// again then. A full device is no failure, unless the file is committed with a pool (P16).
+// again then. A full device is no failure, unless the file is committed with a pool (cache.P16).
 #pragma once
 
 #include <atomic>
@@ -69,7 +69,7 @@ class PartRoom {
   std::uint64_t through_bytes() const;
 
  private:
-  // P16.
+  // cache.P16.
   bool may_pass() const { return !bytes_.with_pool() && !versions_.has_log(); }
   Status no_room(const Status& seen) const { return may_pass() ? seen : versions_.no_room(seen); }
   void note_passing();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Parts on devices that are full (P16): what does not fit passes through to the cached file, and
-// all processes of the node agree what that is.
+// Parts on devices that are full (cache.P16): what does not fit passes through to the cached file,
+// and all processes of the node agree what that is.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -224,7 +224,7 @@ TEST(PartRoom, what_lies_beyond_the_table_passes_through) {
   EXPECT_EQ(full.file(), full.expected);
 }
 
-// P12: the table's second step has no room; whether anybody gets it is decided once.
+// cache.P12: the table's second step has no room; whether anybody gets it is decided once.
 TEST(PartRoom, a_table_that_is_full_is_full_for_all) {
   for (const bool refused_first : {true, false}) {
     Full full(Bytes(3000 * 128, 7), 128, {.blocks = 3000, .journal_entries = 16});
@@ -419,7 +419,7 @@ class EntryWatch final : public ForwardingDevice {
   std::array<std::atomic<bool>, entries_> is_held_{};
 };
 
-// P3.
+// cache.P3.
 TEST(PartRoom, threads_for_whose_journal_there_is_no_room_take_turns_with_that_of_the_process) {
   Full full(Bytes(40000, 7));
   std::atomic<bool> is_full = false;
@@ -477,7 +477,7 @@ TEST(PartRoom, a_process_without_a_journal_says_so) {
   EXPECT_EQ(read_from(*full.parts[0], 0, 20000), full.expected);
 }
 
-// P8.
+// cache.P8.
 TEST(PartRoom, of_a_file_that_is_committed_with_a_pool_nothing_passes_through) {
   Full full(Bytes(20000, 7));
   PartIdentity identity;

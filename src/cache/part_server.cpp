@@ -26,7 +26,7 @@ constexpr std::size_t input_bytes = 16384;
 constexpr std::size_t answers_bytes_max = 16384;
 constexpr std::size_t pieces_max = 64;
 
-// S4: threads inherit the mask of the one that makes them.
+// cache.S4: threads inherit the mask of the one that makes them.
 class AllSignalsBlocked {
  public:
   AllSignalsBlocked() {
@@ -178,7 +178,7 @@ Status PartServer::Session::send_range(std::uint64_t offset, std::uint64_t bytes
 Status PartServer::Session::serve_read(const RequestFormat& request) {
   auto here = service_.prepare_read(request);
   std::optional<CachePart::Stay> stay(service_.part());
-  if (here.ok() && here.value()) here = service_.prepare_read(request);  // P17: it may have left
+  if (here.ok() && here.value()) here = service_.prepare_read(request);  // cache.P17: it may leave
   Status ready = here.status();
   std::vector<std::byte> passed;
   if (!here.ok() || !here.value()) stay.reset();
@@ -194,7 +194,7 @@ Status PartServer::Session::serve_read(const RequestFormat& request) {
   return send_whole(socket_, &piece, 1);
 }
 
-// S2: a turn is taken when no answer is left to be sent, and given back before this one is.
+// cache.S2: a turn is taken when no answer is left to be sent, and given back before this one is.
 Status PartServer::Session::serve_write(const RequestFormat& request) {
   if (request.bytes > input_end_ - input_begin_) PERDURE_TRY(send_answers());
   auto buffer = turns_.take();

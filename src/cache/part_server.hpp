@@ -13,12 +13,12 @@
 // `writers_max` write at once, the others wait for their turn, in the kernel.
 //
 // Invariants
-//   S1  A connection has a thread only when its other end has shown that it knows the token
+//   cache.S1  A connection has a thread only when its other end has shown that it knows the token
 //       (handshake.hpp); until then the accepting thread keeps it, without waiting for it, among
 //       a bounded number of others and for ten seconds at most (reception.hpp).
-//   S2  Answers have the order of the requests. None is waited for with a turn in hand.
-//   S3  No request can touch what is not the part's (part_service.hpp).
-//   S4  All signals are blocked in these threads: they belong to the program.
+//   cache.S2  Answers have the order of the requests. None is waited for with a turn in hand.
+//   cache.S3  No request can touch what is not the part's (part_service.hpp).
+//   cache.S4  All signals are blocked in these threads: they belong to the program.
 //
 // Threads: start and destruction by one thread. Failure: a connection that breaks is closed; its
 // requests so far are done. The destructor waits for calls of CachePart that are under way, not for

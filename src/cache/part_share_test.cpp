@@ -110,8 +110,8 @@ TEST(PartShare, shares_of_any_file_are_the_file_as_it_was_at_the_version) {
   }
 }
 
-// P13: a block that was absent when it was looked for may be changed and handed on before the file
-// is read.
+// cache.P13: a block that was absent when it was looked for may be changed and handed on before the
+// file is read.
 TEST(PartShare, what_is_written_while_a_share_is_read_is_not_in_it) {
   std::mt19937_64 random(test_seed());
   Parts parts(1, LayoutKind::cyclic, random_bytes(40 * block_bytes, random));

@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Part users: which blocks of a part the processes of the node are reading and writing at this
-// moment, so that a block's bytes can be taken away (P17 of evictor.hpp).
+// moment, so that a block's bytes can be taken away (cache.P17 of evictor.hpp).
 //
 // An access marks its block in words of its process (UserFormat), then looks at the block's state,
 // and takes the mark back when it is done. Whoever takes a block away changes the state first, and
 // then looks at the marks of all processes. Between the two steps each of them needs a fence, so
 // that one sees the other. As long as nothing is evicted, an access goes without:
 //
-//   U1  The thread that joined marks with a plain store, then looks at `evicting`; if that is
+//   cache.U1  The thread that joined marks with a plain store, then looks at `evicting`; if that is
 //       not `never`, it marks again by an exchange, which is the fence. Other threads, and what
 //       takes long, always mark by an exchange or the like.
-//   U2  Whoever is first to evict sets `starting`, and has the kernel wait until every thread of
-//       the machine has passed a fence (MEMBARRIER_CMD_GLOBAL, which waits for all processors and
-//       needs no registration; that of MEMBARRIER_CMD_GLOBAL_EXPEDITED does not reach all of
+//   cache.U2  Whoever is first to evict sets `starting`, and has the kernel wait until every thread
+//       of the machine has passed a fence (MEMBARRIER_CMD_GLOBAL, which waits for all processors
+//       and needs no registration; that of MEMBARRIER_CMD_GLOBAL_EXPEDITED does not reach all of
 //       them). An access that saw `never` has looked before that fence, and so its mark is seen
 //       after it; all that come later see `starting`. Then it sets `begun`, without which nobody
 //       looks at marks.
-//   U3  A mark covers all that its access does with the block: also its journal entry, as long as
-//       that intends something. Marks of the dead count as long as their entry in the table of
-//       owners (O2), and so until what they intended is done; who gets the number next takes them
-//       back.
-//   U4  Whoever has a mark does not wait for a block that somebody has, as that one may be waiting
-//       for the mark; or else the wait has a bound.
+//   cache.U3  A mark covers all that its access does with the block: also its journal entry, as
+//       long as that intends something. Marks of the dead count as long as their entry in the table
+//       of owners (cache.O2), and so until what they intended is done; who gets the number next
+//       takes them back.
+//   cache.U4  Whoever has a mark does not wait for a block that somebody has, as that one may be
+//       waiting for the mark; or else the wait has a bound.
 //
 // Where the kernel has no such barrier nothing is evicted.
 //
@@ -49,7 +49,7 @@ class PartUsers {
   void join(std::uint32_t number);
   // After the last access.
   void leave() { own_ = nullptr; }
-  // U2. False: there is no barrier here.
+  // cache.U2. False: there is no barrier here.
   bool begin_evicting();
   bool is_evicting() const {
     return word(state_.evicting).load(std::memory_order_acquire) ==
@@ -92,7 +92,7 @@ class PartUsers::ShortMark {
     word(first).store(block + 1, std::memory_order_relaxed);
     std::atomic_signal_fence(std::memory_order_seq_cst);
     if (word(users.state_.evicting).load(std::memory_order_relaxed) != 0) [[unlikely]] {
-      (void)word(first).exchange(block + 1);  // U1
+      (void)word(first).exchange(block + 1);  // cache.U1
     }
   }
   ~ShortMark() {

@@ -94,7 +94,7 @@ Status PartVersions::read_now(std::uint64_t block, std::uint64_t within, std::sp
   return bytes_.file()->read(begin + within, out.data(), count);
 }
 
-// P13.
+// cache.P13.
 Status PartVersions::read_at(std::uint64_t version, std::uint64_t block, std::uint64_t within,
                              std::span<std::byte> out) {
   Status over(Code::wrong_state, bytes_.header().path, " is no longer at version ", version,
@@ -121,7 +121,7 @@ Status PartVersions::read_at(std::uint64_t version, std::uint64_t block, std::ui
   return is_base(version) ? Status::success() : over;
 }
 
-// As nothing of the file may pass through (P16).
+// As nothing of the file may pass through (cache.P16).
 Status PartVersions::no_room(const Status& seen) const {
   if (seen.code() != Code::no_space) return seen;
   return Status(Code::no_space, bytes_.header().path, ": no room for more of it on node ",
@@ -131,8 +131,8 @@ Status PartVersions::no_room(const Status& seen) const {
                 seen.message(), ")");
 }
 
-// P8. Recovery looks only at blocks that say durably that there is room. A process that finds it
-// said, and not that it is durable, makes it durable itself: the one that said it may not have
+// cache.P8. Recovery looks only at blocks that say durably that there is room. A process that finds
+// it said, and not that it is durable, makes it durable itself: the one that said it may not have
 // fenced yet, or in vain.
 Status PartVersions::before_change(std::uint64_t block, std::uint64_t within, std::uint64_t bytes) {
   auto room = table_.undo_or_uses(block);
@@ -148,7 +148,7 @@ Status PartVersions::before_change(std::uint64_t block, std::uint64_t within, st
   for (std::uint64_t grain = within >> bytes_.grain_shift(); grain <= last; ++grain) {
     PERDURE_TRY(keep_grain(block, static_cast<unsigned>(grain), version));
   }
-  store_later_to_shared();  // P13
+  store_later_to_shared();  // cache.P13
   return Status::success();
 }
 

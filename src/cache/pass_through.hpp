@@ -3,14 +3,14 @@
 // Pass-through: reads and writes of the cached file itself, for the blocks of a part that got no
 // room (block_table.hpp says which these are).
 //
-//   P16 The bytes of such a block are in the cached file only: nothing of it is ever dirty, leaving
-//       or kept, so that neither write-back nor recovery stores anything older over them. A write
-//       to it is a change of the file (P14), intended first if it is small (P3), and acknowledged
-//       when the kernel has it, or, if durable, the file. A process that dies in the middle leaves
-//       its change under way, and P15 compares present blocks only: it is not taken for another's.
-//       Where any block passes through, which is noted before its first write, a write-back with
-//       `sync` and persist() wait for the file. A file that is committed with a pool has no such
-//       block, because P8 could not be kept: there it stays an error.
+//   cache.P19 The bytes of such a block are in the cached file only: nothing of it is ever dirty,
+//       leaving or kept, so that neither write-back nor recovery stores anything older over them. A
+//       write to it is a change of the file (cache.P14), intended first if it is small (cache.P3),
+//       and acknowledged when the kernel has it, or, if durable, the file. A process that dies in
+//       the middle leaves its change under way, and cache.P15 compares present blocks only: it is
+//       not taken for another's. Where any block passes through, which is noted before its first
+//       write, a write-back with `sync` and persist() wait for the file. A file that is committed
+//       with a pool has no such block, because cache.P8 could not be kept: there it stays an error.
 //
 // Threads: any. Failure: what the file system says; some of the bytes may be written.
 #pragma once

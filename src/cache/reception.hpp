@@ -4,12 +4,12 @@
 // They have no thread and no memory but an entry here, and are never waited for.
 //
 // Invariants
-//   E1  At most `waiting_max` wait here, each for at most `timeout_ms`. More are not accepted; but
-//       where all places are taken, one that has waited for `hurry_ms` gives its place up, the one
-//       that has waited longest. So strangers that say nothing delay a process of the job, by
-//       `hurry_ms` for every `waiting_max` of them, and can't shut it out.
-//   E2  Of a connection, no more than a greeting is read here, and nothing is sent but a challenge
-//       and, after the right answer, a welcome.
+//   cache.E1  At most `waiting_max` wait here, each for at most `timeout_ms`. More are not
+//       accepted; but where all places are taken, one that has waited for `hurry_ms` gives its
+//       place up, the one that has waited longest. So strangers that say nothing delay a process of
+//       the job, by `hurry_ms` for every `waiting_max` of them, and can't shut it out.
+//   cache.E2  Of a connection, no more than a greeting is read here, and nothing is sent but a
+//       challenge and, after the right answer, a welcome.
 //
 // Threads: one. Failure: a connection that says anything else, or ends, is closed unanswered.
 #pragma once

@@ -4,12 +4,12 @@
 //
 // Two kinds of readers may meet a store half done, because they notice it: write-back, which clears
 // a grain's dirty bits before it reads, and hands the grain over again if they are set afterwards
-// (P4); and readers of a version's bytes, which look afterwards whether these were kept before they
-// were changed (P13). Bytes must then not be read early, which the words around them see to, nor
-// read twice or invented, which no memcpy does with memory that other threads have. C++ asks for
-// more, an atomic for each byte, which no compiler turns into a memcpy. So builds for
-// ThreadSanitizer have these atomics, and others a memcpy: it reports a wrong order of words and
-// bytes, and no race where there is none.
+// (cache.P4); and readers of a version's bytes, which look afterwards whether these were kept
+// before they were changed (cache.P13). Bytes must then not be read early, which the words around
+// them see to, nor read twice or invented, which no memcpy does with memory that other threads
+// have. C++ asks for more, an atomic for each byte, which no compiler turns into a memcpy. So
+// builds for ThreadSanitizer have these atomics, and others a memcpy: it reports a wrong order of
+// words and bytes, and no race where there is none.
 //
 // Threads: any. Failure: none.
 #pragma once

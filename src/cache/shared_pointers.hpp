@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Shared pointers: the shared file pointers of a cached file, one for each of its handles; of use
-// on node 0. One that is taken is marked with the number of the process that took it (P10 of
+// on node 0. One that is taken is marked with the number of the process that took it (cache.P10 of
 // part_peers.hpp), and is free again when that process has died: MPI ends the handle's other
 // processes, too.
 //

@@ -31,8 +31,8 @@ bool UndoLog::kept(std::uint64_t block, unsigned grain, std::uint64_t version) c
          (version + 1) << owner_bits;
 }
 
-// U1: bytes and checksum, flushed, before the turn says that they are there. The turn itself need
-// not be durable, as recovery looks at version and checksum.
+// cache.D1: bytes and checksum, flushed, before the turn says that they are there. The turn itself
+// need not be durable, as recovery looks at version and checksum.
 Status UndoLog::write_place(std::uint64_t block, unsigned grain, std::uint64_t version,
                             const std::byte* bytes) {
   const std::uint64_t count = geometry_.grain_bytes();
@@ -89,7 +89,7 @@ Result<const std::byte*> UndoLog::held(std::uint64_t block, unsigned grain,
       device_->base() + geometry_.bytes_offset() + block * geometry_.block_bytes + grain * count;
   if (place.checksum == 0 || place.version < version) return static_cast<const std::byte*>(nullptr);
   if (place.checksum != checksum_of(place.version, bytes, count)) {
-    return static_cast<const std::byte*>(nullptr);  // U1: the grain was not changed then
+    return static_cast<const std::byte*>(nullptr);  // cache.D1: the grain was not changed then
   }
   if (place.version == version) return bytes;
   return Status(Code::wrong_state, "the cached file was changed after version ", place.version,

@@ -4,10 +4,10 @@
 // committed. In a file of its own beside the part, in which every grain has its place.
 //
 // Invariants
-//   U1  A grain is changed only when what it held at the version before the change is in its place,
-//       durably. So recovery to that version can put it back.
-//   U2  A place is used again for a version only when that version is durable on all ranks. What it
-//       held of older ones is of no use any more, as recovery never goes back beyond it.
+//   cache.D1  A grain is changed only when what it held at the version before the change is in its
+//       place, durably. So recovery to that version can put it back.
+//   cache.D2  A place is used again for a version only when that version is durable on all ranks.
+//       What it held of older ones is of no use any more, as recovery never goes back beyond it.
 //
 // Threads: keep() any, in any number of processes. Failure: keep() fails when the device is full;
 // the grain must not be changed then.

@@ -90,8 +90,8 @@ TEST(UndoLog, names_who_keeps_a_grain_until_that_one_is_given_up) {
   EXPECT_EQ(bytes_at(must(log->held(0, 4, 4))), bytes);
 }
 
-// U1 at every fence: a place holds its version whole, or says that it holds nothing, or the one
-// before; once keep() has returned it holds its own.
+// cache.D1 at every fence: a place holds its version whole, or says that it holds nothing, or the
+// one before; once keep() has returned it holds its own.
 TEST(UndoLog, a_place_is_whole_or_holds_nothing_in_every_image_at_every_fence) {
   for (const auto model : {AtomicityModel::prefix, AtomicityModel::words, AtomicityModel::lines}) {
     Log log;

@@ -38,7 +38,7 @@ Status WriteBack::write_grains(std::uint64_t block, const Grains& grains, WriteB
   return tally.writes == writes_before ? Status::success() : changes_.record(begun);
 }
 
-// P4 up to fsync.
+// cache.P4 up to fsync.
 Status WriteBack::write_back_block(std::uint64_t block, WriteBackTally& tally,
                                    std::vector<HandedBlock>& handed) {
   PERDURE_TRY_ASSIGN(const std::uint64_t claim, table_.claim(block));
@@ -49,14 +49,14 @@ Status WriteBack::write_back_block(std::uint64_t block, WriteBackTally& tally,
   return written;
 }
 
-// P4 after fsync, which covered what anyone handed over before.
+// cache.P4 after fsync, which covered what anyone handed over before.
 void WriteBack::clear_leaving(std::uint64_t block, std::uint64_t claim) {
   if (!table_.try_claim(block, claim)) return;
   table_.clear_leaving(block);
   (void)table_.give_claim(block, claim);
 }
 
-// P4, P6: what the cached file is about to have durably replaces what was durable here.
+// cache.P4, cache.P6: what the cached file is about to have durably replaces what was durable here.
 Status WriteBack::flush_kept(const std::vector<HandedBlock>& handed) {
   const PartUsers::Mark stay(users_);
   bool any = false;
@@ -109,7 +109,7 @@ Result<WriteBackTally> WriteBack::run(std::uint64_t turn, bool sync) {
     if (table_.is_here(block) && !table_.is_clean(block)) break;
     ++clean;
   }
-  // P16: what passed through is the file's, which may not have it durably.
+  // cache.P16: what passed through is the file's, which may not have it durably.
   if (clean == blocks && !(sync && table_.is_passing())) return tally;
   PERDURE_TRY(changes_.begin());
   const Status written =
@@ -120,7 +120,7 @@ Result<WriteBackTally> WriteBack::run(std::uint64_t turn, bool sync) {
   return tally;
 }
 
-// P4; and P6, where the part has some of it durably, and would be the only one.
+// cache.P4; and cache.P6, where the part has some of it durably, and would be the only one.
 Status WriteBack::hand_over(std::uint64_t block) {
   const Grains dirty = table_.move_dirty_to_leaving(block);
   const Grains only_here = table_.kept(block) & table_.leaving(block);
@@ -165,7 +165,7 @@ Status WriteBack::write_unsaved(bool same_boot, WriteBackTally& tally) {
     const Grains grains = unsaved(block, same_boot);
     if (!grains.none()) PERDURE_TRY(write_grains(block, grains, tally));
   }
-  for (const JournalFormat* entry : journal_.intended(same_boot)) {  // P3: after the blocks
+  for (const JournalFormat* entry : journal_.intended(same_boot)) {  // cache.P3: after the blocks
     const std::uint64_t begun = changes_.note();
     PERDURE_TRY(bytes_.file()->write(entry->offset, entry->bytes, entry->length));
     PERDURE_TRY(changes_.record(begun));
@@ -175,7 +175,7 @@ Status WriteBack::write_unsaved(bool same_boot, WriteBackTally& tally) {
   return bytes_.file()->sync();
 }
 
-// Changes nothing in the part but what P14 says, so that it may be cut short and begun anew.
+// Changes nothing in the part but what cache.P14 says, so that it may be cut short and begun anew.
 Result<WriteBackTally> WriteBack::recover(bool same_boot) {
   WriteBackTally tally;
   changes_.unlock();

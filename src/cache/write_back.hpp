@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Write-back: what leaves a part for the cached file, while the file is used (P4) and in recovery
-// (P5, P7).
+// Write-back: what leaves a part for the cached file, while the file is used (cache.P4) and in
+// recovery (cache.P5, cache.P7).
 //
-//   P4  Whoever writes a block back claims it, moves its dirty bits to `leaving` (set there before
-//       they are cleared here), hands the grains to the cached file, and clears `leaving` after
-//       fsync, unless another claimed the block since, who does it then. The dirty bits are cleared
-//       before the bytes are read, and set by an exchange after the bytes are stored, so a write
-//       that comes later is dirty again. If fsync fails, what is leaving is dirty again: a second
-//       fsync would not try it. One that somebody else made in this process meanwhile, or for a
-//       block that was evicted, may have heard of the failure instead, and counts as this one's.
-//   P5  Recovery within one boot writes back dirty | leaving | kept.
-//   P7  Recovery after another boot writes back the kept grains, then the intentions whose checksum
-//       holds. A kept grain that was written later and not flushed holds words of both: as a page
-//       cache would have left it.
+//   cache.P4  Whoever writes a block back claims it, moves its dirty bits to `leaving` (set there
+//       before they are cleared here), hands the grains to the cached file, and clears `leaving`
+//       after fsync, unless another claimed the block since, who does it then. The dirty bits are
+//       cleared before the bytes are read, and set by an exchange after the bytes are stored, so a
+//       write that comes later is dirty again. If fsync fails, what is leaving is dirty again: a
+//       second fsync would not try it. One that somebody else made in this process meanwhile, or
+//       for a block that was evicted, may have heard of the failure instead, and counts as this
+//       one's.
+//   cache.P5  Recovery within one boot writes back dirty | leaving | kept.
+//   cache.P7  Recovery after another boot writes back the kept grains, then the intentions whose
+//       checksum holds. A kept grain that was written later and not flushed holds words of both: as
+//       a page cache would have left it.
 //
-// P6 (cache_part.hpp) asks for this: what is kept and leaving is flushed, with a fence, before
-// fsync.
+// cache.P6 (cache_part.hpp) asks for this: what is kept and leaving is flushed, with a fence,
+// before fsync.
 //
 // Threads: run() and hand_over() any, in any number of processes; the others by a process that has
 // the part alone. Failure: what was not handed over is dirty again.

@@ -25,7 +25,7 @@ OpenHandles& handles() {
   return open;
 }
 
-// E4. One that a thread is in a call on is left as it is.
+// base.E4. One that a thread is in a call on is left as it is.
 std::vector<perdure_pool*> to_end() {
   OpenHandles& open = handles();
   const std::lock_guard<std::mutex> lock(open.mutex);

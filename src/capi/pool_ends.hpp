@@ -2,7 +2,7 @@
 //
 // Pool ends: pools that the program has not closed when it ends (base/process_end.hpp). Their
 // newest version is durable since its commit returned; what was stored since is given up, and so is
-// a commit that was begun and not waited for (E1). What is on its way to their levels arrives:
+// a commit that was begun and not waited for (base.E1). What is on its way to their levels arrives:
 //
 //   MPI_Finalize  as perdure_close() waits for it, as far as patience goes, where the pool belongs
 //                 to the ranks of a communicator. Then the launcher hears that the pool is closed.

@@ -94,7 +94,7 @@ Status close_with_others(perdure_pool& pool) {
   const WatchedCommit watched(pool.watch.get(), "perdure_close", WatchedCommit::Call::other);
   const Status all = agree(*pool.group, Status::success(), subject);
   pool.closes_alone = !all.ok();
-  if (all.code() == Code::wrong_state && !pending) return Status::success();  // agreement.hpp, M5
+  if (all.code() == Code::wrong_state && !pending) return Status::success();  // base.M5
   PERDURE_TRY(all);
   return pending ? pool.pool->commit_wait().status() : Status::success();
 }

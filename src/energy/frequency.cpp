@@ -2,9 +2,11 @@
 //
 // The order of writes in apply():
 //
-//   1  the journal: owners, originals, and every value that is about to be written (J1)
-//   2  the values, policy by policy; min before max where max is lowered, after it elsewhere (F3)
-//   3  what the kernel says they are now; then the journal without the policies that are done (J2)
+//   1  the journal: owners, originals, and every value that is about to be written (energy.J1)
+//   2  the values, policy by policy; min before max where max is lowered, after it elsewhere
+//      (energy.F3)
+//   3  what the kernel says they are now; then the journal without the policies that are done
+//      (energy.J2)
 //
 // Killed before 1 is durable, nothing has changed. Killed later, a process that applies the same
 // journal again finds each limit at the value from before, or at one of `ours`, and continues.
@@ -134,7 +136,8 @@ std::optional<Write> plan_write(Sysfs& sysfs, PolicyRecord& policy, Limit& limit
   return Write{&policy, &limit, file, *now, wanted_khz, &report};
 }
 
-// F6: the journal may be a stranger's, what the machine offers is not. False: the policy is gone.
+// energy.F6: the journal may be a stranger's, what the machine offers is not. False: the policy is
+// gone.
 bool bound_to_machine(Sysfs& sysfs, PolicyRecord& policy) {
   const auto least = read_number(sysfs, path_of(policy.name, "cpuinfo_min_freq"));
   const auto most = read_number(sysfs, path_of(policy.name, "cpuinfo_max_freq"));
@@ -146,7 +149,7 @@ bool bound_to_machine(Sysfs& sysfs, PolicyRecord& policy) {
   return true;
 }
 
-// Both limits of a policy, in the order of F3.
+// Both limits of a policy, in the order of energy.F3.
 void plan_policy(Sysfs& sysfs, PolicyRecord& policy, PolicyReport& report,
                  std::vector<Write>& writes) {
   if (!bound_to_machine(sysfs, policy)) {
@@ -163,7 +166,7 @@ void plan_policy(Sysfs& sysfs, PolicyRecord& policy, PolicyReport& report,
   if (min && !lowers) writes.push_back(*min);
 }
 
-// True when nothing of ours is left in the policy (J2).
+// True when nothing of ours is left in the policy (energy.J2).
 bool is_restored(Sysfs& sysfs, const PolicyRecord& policy) {
   if (!policy.owners.empty()) return false;
   const auto is_back = [&](const Limit& limit, const char* file) {

@@ -7,17 +7,17 @@
 // hold caps at a time: the least one counts, and the last who leaves restores.
 //
 // Invariants
-//   F1  Nothing is written before the journal holds what was there (frequency_journal.hpp).
-//   F2  A limit is written only where it is what we left there, or what it was before the first
-//       cap: nobody's later change is undone. A value that the driver rounded is known by having
-//       been read back, or, if we died before, by being within a step of what we were about to
-//       write.
-//   F3  min is lowered before max, and raised after it, so that min <= max at every moment.
-//   F4  Owners that died are dropped by whoever comes next.
-//   F5  A cap never raises a limit.
-//   F6  Whatever the journal says, nothing is written but scaling_min_freq and scaling_max_freq of
-//       policies, values from cpuinfo_min_freq to cpuinfo_max_freq. So who may write the journal
-//       makes root do no more than what the two files let himself do.
+//   energy.F1  Nothing is written before the journal holds what was there (frequency_journal.hpp).
+//   energy.F2  A limit is written only where it is what we left there, or what it was before the
+//       first cap: nobody's later change is undone. A value that the driver rounded is known by
+//       having been read back, or, if we died before, by being within a step of what we were about
+//       to write.
+//   energy.F3  min is lowered before max, and raised after it, so that min <= max at every moment.
+//   energy.F4  Owners that died are dropped by whoever comes next.
+//   energy.F5  A cap never raises a limit.
+//   energy.F6  Whatever the journal says, nothing is written but scaling_min_freq and
+//       scaling_max_freq of policies, values from cpuinfo_min_freq to cpuinfo_max_freq. So who may
+//       write the journal makes root do no more than what the two files let himself do.
 //
 // Threads: any; processes and threads exclude each other by the lock of the state directory.
 // Failure: never one of the caller's work. What was not applied is in the report, with the reason

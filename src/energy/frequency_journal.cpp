@@ -74,7 +74,7 @@ Json json_of(const PolicyRecord& policy) {
           {"owners", owners}};
 }
 
-// A name becomes part of a path that is written to (J4).
+// A name becomes part of a path that is written to (energy.J4).
 bool is_policy_name(std::string_view name) {
   constexpr std::string_view begin = "policy";
   if (!name.starts_with(begin)) return false;

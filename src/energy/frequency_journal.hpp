@@ -4,13 +4,14 @@
 // docs/format.md has its form.
 //
 // Invariants
-//   J1  Before a value is written to a policy, the journal on the medium holds the value from
-//       before the first cap and, among `ours`, the value that is about to be written.
-//   J2  A policy is in the journal as long as it may differ from what it was on our account.
-//   J3  A journal of another boot says nothing: the kernel's settings went with it.
-//   J4  Whoever may write the state directory may have written the journal. So no path comes from
-//       it and nothing of it is repeated: names are those of policies or of known knobs, the rest
-//       are bounded numbers, and frequency.hpp bounds what is written to what the machine offers.
+//   energy.J1  Before a value is written to a policy, the journal on the medium holds the value
+//       from before the first cap and, among `ours`, the value that is about to be written.
+//   energy.J2  A policy is in the journal as long as it may differ from what it was on our account.
+//   energy.J3  A journal of another boot says nothing: the kernel's settings went with it.
+//   energy.J4  Whoever may write the state directory may have written the journal. So no path comes
+//       from it and nothing of it is repeated: names are those of policies or of known knobs, the
+//       rest are bounded numbers, and frequency.hpp bounds what is written to what the machine
+//       offers.
 //
 // Threads: under StateLock. Failure: a journal that can't be read as one is Code::damaged, or
 // Code::foreign if it is no regular file of one name; it is left where it is, and nothing is capped

@@ -9,14 +9,14 @@
 //   ipmi      dev/ipmi0: reported, not read
 //
 // Invariants
-//   M1  A meter is alive only if it advanced while the processors were busy, or soon after.
+//   energy.M1  A meter is alive only if it advanced while the processors were busy, or soon after.
 //       Virtual machines have counters that can be opened and stay 0 for ever; theirs is no energy
 //       of 0 J.
-//   M2  What is summed is never counted twice: of RAPL, the packages and the memory (which is not
-//       inside them), not their parts, not psys, not a copy (MMIO, or a die that shows its
+//   energy.M2  What is summed is never counted twice: of RAPL, the packages and the memory (which
+//       is not inside them), not their parts, not psys, not a copy (MMIO, or a die that shows its
 //       package's counter).
-//   M3  A counter that went back has wrapped around if less than half its range lies between; else
-//       there is no measurement, which is not one of 0 J.
+//   energy.M3  A counter that went back has wrapped around if less than half its range lies
+//       between; else there is no measurement, which is not one of 0 J.
 //
 // Threads: a sum is used by one thread. Failure: the reason and the remedy are in the meter.
 #pragma once
@@ -66,7 +66,7 @@ std::vector<Meter> list_meters(Sysfs& sysfs, PerfEvents& perf);
 // 1.5 s, as long as some meter has not moved: there are slow ones). Decides what is counted.
 std::vector<Meter> probe_meters(Sysfs& sysfs, PerfEvents& perf, unsigned load_ms);
 
-// Between two values of a counter (M3).
+// Between two values of a counter (energy.M3).
 std::optional<std::uint64_t> advance(std::uint64_t before, std::uint64_t after,
                                      std::uint64_t range);
 
@@ -82,7 +82,7 @@ class EnergySum {
   EnergySum& operator=(const EnergySum&) = delete;
 
   // To be called at least each second where power is shown instead of counted, and at least twice
-  // within the time in which a counter goes half round. Nothing once M3 has failed.
+  // within the time in which a counter goes half round. Nothing once energy.M3 has failed.
   std::optional<double> sample();
   // When sample() was called last (monotonic_ns).
   std::uint64_t sampled_ns() const { return sampled_ns_; }

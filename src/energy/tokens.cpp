@@ -166,8 +166,8 @@ Result<std::uint64_t> WriterTokens::next_ticket() {
   return ticket;
 }
 
-// The ticket's byte is locked before the guard is given back, so that a later ticket sees it (T1).
-// The holder of the guard may be stopped, or keep it on purpose (T3).
+// The ticket's byte is locked before the guard is given back, so that a later ticket sees it
+// (energy.T1). The holder of the guard may be stopped, or keep it on purpose (energy.T3).
 Result<std::uint64_t> WriterTokens::draw_ticket(std::uint64_t deadline_ns) {
   while (!try_lock(file_.fd(), F_WRLCK, guard_byte)) {
     if (errno != EAGAIN && errno != EACCES) return errno_status("lock " + path_, errno);

@@ -17,14 +17,14 @@
 // tokens look again every `shared_slice_ms`.
 //
 // Invariants
-//   T1  A token is taken only by the process that waits with the least ticket: first come, first
-//       served.
-//   T2  No more than `limit` hold tokens, except for those that went ahead.
-//   T3  Nobody waits longer than `timeout_ms`: a process then goes ahead without a token, which is
-//       counted. A lost token, a stopped holder or a bug here can delay a checkpoint, never hang
-//       it.
-//   T4  A failure of the file or its locks is the same: ahead, counted, with the reason. So is a
-//       file that somebody else has planted.
+//   energy.T1  A token is taken only by the process that waits with the least ticket: first come,
+//       first served.
+//   energy.T2  No more than `limit` hold tokens, except for those that went ahead.
+//   energy.T3  Nobody waits longer than `timeout_ms`: a process then goes ahead without a token,
+//       which is counted. A lost token, a stopped holder or a bug here can delay a checkpoint,
+//       never hang it.
+//   energy.T4  A failure of the file or its locks is the same: ahead, counted, with the reason. So
+//       is a file that somebody else has planted.
 //
 // The file is $PERDURE_ENERGY_TOKENS/DEVICE if an administrator gave a directory that all jobs of
 // a group share (Trust::group in base/files.hpp), else /dev/shm/perdure-tokens-UID-JOB-DEVICE, mode
@@ -35,7 +35,7 @@
 // the token. Never hold a token in a call of MPI: the others may wait for it (base/io_token.hpp
 // asserts that).
 //
-// Threads: one WriterTokens per thread. Failure: T4.
+// Threads: one WriterTokens per thread. Failure: energy.T4.
 #pragma once
 
 #include <cstdint>

@@ -56,7 +56,7 @@ Status receive_all(Group& group, std::uint32_t from, const Status& ready, const 
 
 }  // namespace
 
-Result<bool> BringBack::exists() {
+Result<bool> BringBack::exists() const {
   const auto directory = Directory::open(directory_, trust_);
   const bool unusable = !directory.ok() && directory.status().code() != Code::not_found;
   std::uint64_t words[] = {directory.ok() && directory.value().holds(job_record_name) ? 1U : 0U};
@@ -64,7 +64,7 @@ Result<bool> BringBack::exists() {
   return words[0] != 0;
 }
 
-Result<std::uint64_t> BringBack::new_generation(const Census& census, std::uint64_t above) {
+Result<std::uint64_t> BringBack::new_generation(const Census& census, std::uint64_t above) const {
   std::uint64_t words[] = {std::max(wall_clock_ns() / 1'000'000, above + 1)};
   for (const PoolFileFact& file : census.files) words[0] = std::max(words[0], file.generation + 1);
   for (const LevelFileFact& file : census.levels) {
@@ -74,7 +74,20 @@ Result<std::uint64_t> BringBack::new_generation(const Census& census, std::uint6
   return words[0];
 }
 
+// levels.B4. Of this node. Code::busy names who uses it, not_found.
+Result<FileHandle> BringBack::lock(std::uint32_t rank) const {
+  const std::string path = rank_file_path(directory_, rank);
+  PERDURE_TRY_ASSIGN(auto file, open_file(path, FileAccess::read, trust_));
+  PERDURE_TRY(lock_file(file.fd(), path, {.wait_ms = lock_wait_ms_}));
+  return file;
+}
+
 Status BringBack::send_file(std::uint32_t of_rank) const {
+  const auto locked = lock(of_rank);
+  if (!locked.ok()) {
+    PERDURE_TRY(send_all(group_, of_rank, {}));
+    return locked.status();
+  }
   const auto device =
       open_file_device(rank_file_path(directory_, of_rank), {.read_only = true, .trust = trust_});
   if (device.ok()) {
@@ -115,7 +128,7 @@ Status BringBack::note_job_here(const JobRecord& job) const {
   return write_job_record(directory, job, group_.rank());
 }
 
-Result<std::string> BringBack::move_files(const Census& census) {
+Result<std::string> BringBack::move_files(const Census& census) const {
   for (std::uint32_t rank = 0; rank < census.job.ranks; ++rank) {
     if (census.file_of(rank) != nullptr) continue;
     return Status(Code::not_found, "the file of rank ", rank, " is on no node of this job");
@@ -138,12 +151,23 @@ Result<std::string> BringBack::move_files(const Census& census) {
   return "the files of " + ranks_text(moved) + " were on other nodes and were moved to theirs";
 }
 
+Status BringBack::check(const LevelFileFact& fact) const {
+  PERDURE_TRY_ASSIGN(const auto directory, Directory::open(directory_, trust_));
+  PERDURE_TRY_ASSIGN(const auto file, LevelFile::open(directory, fact.name, trust_, true));
+  if (file.header() && file.header()->id == fact.id) return file.verify();
+  return Status(Code::damaged, file.path(), " does not hold version ", fact.id.version);
+}
+
 Result<LevelFile> BringBack::image_of(std::uint32_t rank, VersionId id) const {
   PERDURE_TRY_ASSIGN(const auto directory, Directory::open(directory_, trust_));
+  Status damage;
   for (std::uint32_t slot = 0; slot < level_files_max; ++slot) {
     auto file = LevelFile::open(directory, {LevelFileKind::image, rank, slot}, trust_);
-    if (file.ok() && file.value().header() && file.value().header()->id == id) return file;
+    if (!file.ok() || !file.value().header() || file.value().header()->id != id) continue;
+    damage = file.value().verify();
+    if (damage.ok()) return file;  // a damaged one may lie beside the one that was made instead
   }
+  if (!damage.ok()) return damage;
   return Status(Code::not_found, directory_, " holds no image of version ", id.version, " of rank ",
                 rank);
 }
@@ -210,10 +234,11 @@ Status BringBack::move_image(const JobRecord& job, std::uint32_t from, std::uint
                              VersionId id) {
   if (group_.rank() == from) {
     const auto file = image_of(rank, id);
-    const Status whole = file.ok() ? file.value().verify() : file.status();
     PERDURE_TRY(
-        send_all(group_, rank, whole.ok() ? file.value().payload() : std::span<const std::byte>{}));
-    return whole;
+        send_all(group_, rank, file.ok() ? file.value().payload() : std::span<const std::byte>{}));
+    const std::uint64_t checksum = file.ok() ? file.value().table_checksum() : 0;
+    PERDURE_TRY(group_.send(rank, std::as_bytes(std::span(&checksum, 1))));
+    return file.status();
   }
   if (group_.rank() != rank) return Status::success();
   auto file = free_image(id);
@@ -223,8 +248,15 @@ Status BringBack::move_image(const JobRecord& job, std::uint32_t from, std::uint
     file.value().write(at, piece);
     return Status::success();
   };
-  PERDURE_TRY(receive_all(group_, from, file.status(), store));
+  const Status received = receive_all(group_, from, file.status(), store);
+  std::uint64_t checksum = 0;
+  PERDURE_TRY(group_.receive(from, std::as_writable_bytes(std::span(&checksum, 1))));
+  PERDURE_TRY(received);
   if (bytes == 0) return Status(Code::peer_failed, "rank ", from, " sent no image");
+  if (file.value().table_checksum() != checksum) {  // levels.B4
+    return Status(Code::damaged, "the image of version ", id.version, " of rank ", rank,
+                  " was changed while rank ", from, " sent it");
+  }
   return file.value().complete({LevelFileKind::image, job, rank, id, bytes});
 }
 
@@ -271,7 +303,7 @@ Status BringBack::rebuild(const Census& census, const GroupRebuild& rebuild, con
       {LevelFileKind::image, job, group_.rank(), id, prepared.value().image_bytes});
 }
 
-// B2: every rank's new file is there.
+// levels.B2: every rank's new file is there.
 Status BringBack::take_places(const JobRecord& job) const {
   PERDURE_TRY_ASSIGN(const auto directory, Directory::open(directory_, trust_));
   const std::string name = rank_file_name(group_.rank());
@@ -283,10 +315,11 @@ Status BringBack::take_places(const JobRecord& job) const {
 }
 
 Status BringBack::use_own_images(const JobRecord& job, VersionId id, std::uint64_t generation) {
+  auto replaced = lock(group_.rank());  // held until it has lost its name
   const auto make = [&]() -> Status {
+    if (!replaced.ok() && replaced.status().code() == Code::busy) return replaced.status();
     PERDURE_TRY_ASSIGN(const auto directory, Directory::open(directory_, trust_));
     PERDURE_TRY_ASSIGN(const auto image, own_image(id));
-    PERDURE_TRY(image.verify());
     const std::string fresh = rank_file_name(group_.rank()) + fresh_suffix;
     PERDURE_TRY(directory.remove_file(fresh));
     RegionIdentity identity{job.job_id, job.job_name, group_.rank(), job.ranks, generation};
@@ -311,7 +344,7 @@ Result<std::string> BringBack::use_drained(const Manifest& manifest,
   return sentence("version ", manifest.id.version, " was brought back from ", manifest.directory);
 }
 
-Result<std::string> BringBack::use_images(const Census& census) {
+Result<std::string> BringBack::use_images(const Census& census, const JobId& lineage) {
   const auto plan = plan_recovery(census);
   if (!plan) {
     return Status(Code::not_found, "no version can be brought back: ", describe_holdings(census));
@@ -338,6 +371,7 @@ Result<std::string> BringBack::use_images(const Census& census) {
   }
   PERDURE_TRY(agree(group_, local));
   PERDURE_TRY_ASSIGN(const auto generation, new_generation(census));
+  job.lineage = lineage;
   PERDURE_TRY(use_own_images(job, plan->id, generation));
   std::string sentence =
       "version " + std::to_string(plan->id.version) + " was brought back from images";

@@ -7,16 +7,21 @@
 // was newly lost.
 //
 // Invariants
-//   B1  A file that is moved or made from an image gets a generation that is higher than that of
-//       any file of the job that was seen, and not below the time of day in ms; the incarnation of
-//       what is committed later is such a number, too. So a file on a node that comes back later,
-//       or that a rank left when it moved, is never taken for it (Census::file_of).
-//   B2  Files made from images take the place of those that are there only when all ranks have
-//       theirs, durable. A crash while they do leaves some ranks with the version R alone, others
-//       with the pool as it was. Recovery of such a pool either chooses R, where the others hold it
-//       as the version before an unfinished one, or is refused (recover.cpp, C4 and "not all have
-//       it"), and then R is brought back again: its images stand.
-//   B3  The plan is made from one census that all ranks share, so all ranks make the same
+//   levels.B1  A file that is moved or made from an image gets a generation that is higher than
+//       that of any file of the job that was seen, and not below the time of day in ms; the
+//       incarnation of what is committed later is such a number, too. So a file on a node that
+//       comes back later, or that a rank left when it moved, is never taken for it
+//       (Census::file_of).
+//   levels.B2  Files made from images take the place of those that are there only when all ranks
+//       have theirs, durable. A crash while they do leaves some ranks with the version R alone,
+//       others with the pool as it was. Recovery of such a pool either chooses R, where the others
+//       hold it as the version before an unfinished one, or is refused (recover.cpp, pool.C4 and
+//       "not all have it"), and then R is brought back again: its images stand.
+//   levels.B4  A rank's file that is copied or replaced is locked meanwhile, so no living process
+//       uses it: two runs never go on from one file, and nobody's file loses its name while it is
+//       stored to. Images that are sent need no lock: what arrives is compared with their
+//       checksums.
+//   levels.B3  The plan is made from one census that all ranks share, so all ranks make the same
 //       (recovery_plan.hpp), and its transfers follow one order.
 //
 // Threads: collective calls. Failure: on all ranks or on none.
@@ -41,37 +46,42 @@ class BringBack {
   BringBack(Group& group, std::string directory, Trust trust)
       : group_(group), directory_(std::move(directory)), trust_(trust) {}
 
+  // How long a process that uses a file that is to be moved or replaced is waited for (levels.B4).
+  void wait_for_locks(std::uint32_t ms) { lock_wait_ms_ = ms; }
   // This rank's file of the pool is damaged: it stays as rank-NNNNN.damaged when another one takes
   // its place.
   void keep_damaged(bool keep) { keep_damaged_ = keep; }
 
   // Whether any node has the pool.
-  Result<bool> exists();
+  Result<bool> exists() const;
   // Moves the newest file of each rank to the rank's node, and writes the job's record where a node
   // lacks it. Says what was moved; empty: nothing had to be. Code::not_found if some rank's is on
   // no node: use_images() is next.
-  Result<std::string> move_files(const Census& census);
+  Result<std::string> move_files(const Census& census) const;
+  // Reads an image or guard of this node. Local.
+  Status check(const LevelFileFact& fact) const;
   // Every rank gets the newest version that all can have, from its image, another node's, or by
   // computing it from guards. Says what was done. Code::not_found names what there is if no
-  // version can be had.
-  Result<std::string> use_images(const Census& census);
+  // version can be had. The pool is of `lineage` then, the images are of theirs.
+  Result<std::string> use_images(const Census& census, const JobId& lineage);
   // Every rank gets its image of a version that was drained, in the lineage that the manifest's job
   // says. `incarnation_max` is the highest that the place knows.
   Result<std::string> use_drained(const Manifest& manifest, std::uint64_t incarnation_max);
   // The same, where the images of `id` are on each rank's node already.
   Status use_own_images(const JobRecord& job, VersionId id, std::uint64_t generation);
-  // B1: of a file that is made, or of the next incarnation. Collective.
-  Result<std::uint64_t> new_generation(const Census& census, std::uint64_t above = 0);
+  // levels.B1: of a file that is made, or of the next incarnation. Collective.
+  Result<std::uint64_t> new_generation(const Census& census, std::uint64_t above = 0) const;
   // [collective] Of a pool that was made of images which have what is committed with it
   // (Pool::of_image): those of one id that all ranks have. Code::not_found if there are none.
   Result<VersionId> image_behind(const Pool& pool);
-  // This rank's image of the version; Code::not_found.
+  // This rank's image of the version, whose data were read; Code::not_found, damaged.
   Result<LevelFile> own_image(VersionId id) const { return image_of(group_.rank(), id); }
   // A file for this rank's image of the version: one without contents, or else the oldest.
   Result<LevelFile> free_image(VersionId id) const;
 
  private:
   std::vector<VersionId> images_like(const Pool& pool) const;
+  Result<FileHandle> lock(std::uint32_t rank) const;
   Status send_file(std::uint32_t to) const;
   Status receive_file(std::uint32_t from, std::uint64_t generation) const;
   Result<LevelFile> image_of(std::uint32_t rank, VersionId id) const;
@@ -94,6 +104,7 @@ class BringBack {
   std::string directory_;
   Trust trust_;
   bool keep_damaged_ = false;
+  std::uint32_t lock_wait_ms_ = 10'000;
 };
 
 }  // namespace perdure

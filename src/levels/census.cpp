@@ -199,8 +199,9 @@ std::uint32_t leader_of(const std::vector<std::uint32_t>& nodes, std::uint32_t r
 
 const PoolFileFact* Census::file_of(std::uint32_t rank) const {
   const PoolFileFact* best = nullptr;
+  const JobId newest = lineage();
   for (const PoolFileFact& file : files) {
-    if (file.rank != rank) continue;
+    if (file.rank != rank || file.lineage != newest) continue;
     const bool better = best == nullptr || file.age() > best->age() ||
                         (file.age() == best->age() && near(file.at, rank));
     if (better) best = &file;
@@ -218,6 +219,26 @@ JobId Census::lineage() const {
   for (const LevelFileFact& file : levels) look(file.id.incarnation, file.lineage);
   for (const PoolFileFact& file : files) look(file.age(), file.lineage);
   return lineage;
+}
+
+std::vector<JobId> Census::lineages() const {
+  std::vector<JobId> found;
+  const auto look = [&found](const auto& fact) {
+    if (std::ranges::find(found, fact.lineage) == found.end()) found.push_back(fact.lineage);
+  };
+  std::ranges::for_each(files, look);
+  std::ranges::for_each(levels, look);
+  return found;
+}
+
+Census Census::without(const std::set<std::uint32_t>& lost) const {
+  Census left = *this;
+  const auto is_lost = [&](const auto& fact) { return lost.contains(nodes[fact.at]); };
+  std::erase_if(left.files, is_lost);
+  std::erase_if(left.levels, is_lost);
+  std::erase_if(left.parts, is_lost);
+  std::erase_if(left.damaged, is_lost);
+  return left;
 }
 
 // By way of rank 0, in one message to each rank.
@@ -252,8 +273,8 @@ Result<std::vector<std::vector<std::byte>>> gather_everywhere(Group& group,
 namespace {
 
 // Adds what one node has of the job. A job that was killed while its pool was made has no record on
-// some nodes, and all its files (pool_directory.hpp, F1). Code::foreign if another job's pool is in
-// the way.
+// some nodes, and all its files (pool_directory.hpp, pool.F1). Code::foreign if another job's pool
+// is in the way.
 Status add_view(const NodeView& view, const std::string& directory, Census& census) {
   const auto foreign = [&](const JobId& job) {
     return Status(Code::foreign, "the ranks' parts of ", directory,

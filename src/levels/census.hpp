@@ -11,12 +11,14 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "base/group.hpp"
 #include "base/status.hpp"
 #include "levels/level_file.hpp"
+#include "levels/lineage.hpp"
 #include "levels/redundancy.hpp"
 #include "parts/part_facts.hpp"
 #include "pool/job_record.hpp"
@@ -59,6 +61,12 @@ struct DamagedFileFact {
   std::uint32_t at = 0;
 };
 
+// Which lineages one was made from, as a drain says.
+struct History {
+  JobId lineage;
+  Ancestors ancestors;
+};
+
 struct Census {
   std::vector<std::uint32_t> nodes;   // of each rank
   std::vector<std::string> hosts;     // of each rank's node
@@ -67,14 +75,20 @@ struct Census {
   std::vector<LevelFileFact> levels;  // whole ones, of this job
   std::vector<PartFileFact> parts;    // of this job
   std::vector<DamagedFileFact> damaged;
+  std::vector<History> histories;  // of lineages that are here, where that is known
 
   // Both on the same node.
   bool near(std::uint32_t rank, std::uint32_t other) const { return nodes[rank] == nodes[other]; }
-  // The file of a rank that was in use last; null: it is on no node. Others of that rank are what
-  // it left behind when it moved.
+  // The file of a rank that was in use last, of lineage(), as no pool has files of two; null: it is
+  // on no node. Others of that rank are what it left behind when it moved, or when others went on
+  // without it.
   const PoolFileFact* file_of(std::uint32_t rank) const;
   // Of what was made last of all that is here.
   JobId lineage() const;
+  // All lineages of which something is here.
+  std::vector<JobId> lineages() const;
+  // What is left when these nodes are lost.
+  Census without(const std::set<std::uint32_t>& lost) const;
   // Of the nodes for which `there` holds, as missing_parts() takes them.
   template <typename There>
   std::vector<PartFact> parts_where(const There& there) const {

@@ -8,10 +8,12 @@
 // manifests as well: it waits for the node files of other nodes, which need no message for that.
 //
 // Invariants
-//   A1  The caller never waits, but in stop(), and there for a time that it gives: a writer that is
-//       stuck in the kernel, or waits for a token, is abandoned. All that the thread uses belongs
-//       to it; what it still does is what any other writer might do (node_file.hpp, W2).
-//   A2  An image is read only between start() and finished(), or until a failure is reported.
+//   levels.A1  The caller never waits, but in stop(), and there for a time that it gives: a writer
+//       that is stuck in the kernel, or waits for a token, is abandoned. All that the thread uses
+//       belongs to it; what it still does is what any other writer might do (node_file.hpp,
+//       levels.W2).
+//   levels.A2  An image is read only between start() and finished(), or until a failure is
+//       reported.
 //
 // Threads: one calls; the drain has a thread of its own while there is work. Failure: kept, and
 // reported by state(). A version that could not be drained is not on this level, like one that was

@@ -21,6 +21,20 @@ void choose_newer(DrainOffer& offer, FoundVersions found, const JobId& lineage) 
   offer.versions.incarnation_max = incarnation_max;
 }
 
+// Whether any lineage has drained a version there.
+Result<bool> has_versions(const std::string& place) {
+  const auto directory = Directory::open(place, trust_unless(false));
+  if (!directory.ok()) return directory.status();
+  PERDURE_TRY_ASSIGN(const auto names, directory.value().names());
+  for (const std::string& name : names) {
+    const auto lineage = job_id_of(name);
+    if (!lineage) continue;
+    PERDURE_TRY_ASSIGN(const auto found, find_versions(place, lineage));
+    if (!found.manifests.empty()) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 Result<DrainOffer> offer_of(const std::string& place, const std::optional<LeaseRecord>& newest,
@@ -34,7 +48,12 @@ Result<DrainOffer> offer_of(const std::string& place, const std::optional<LeaseR
   const JobId lineage = lineage_of(newest->job);
   if (held && lineage == held->lineage) return offer;
   PERDURE_TRY_ASSIGN(auto found, find_versions(place, lineage));
-  if (!held && found.manifests.empty() && !found.ancestors.empty()) {
+  bool went_elsewhere = !held && found.manifests.empty() && !found.ancestors.empty();
+  // A lineage that was made of images may have drained none, nor any before it.
+  if (went_elsewhere) {
+    PERDURE_TRY_ASSIGN(went_elsewhere, has_versions(place));
+  }
+  if (went_elsewhere) {
     return Status(Code::not_found, place, ": the run of ", newest->text(), " went on from version ",
                   found.ancestors.back().until.version,
                   ", which is not there any more, nor is a newer one of that run; start the job on "
@@ -48,10 +67,11 @@ Result<DrainOffer> offer_of(const std::string& place, const std::optional<LeaseR
     return offer;
   }
   offer.versions.incarnation_max = std::max(offer.versions.incarnation_max, found.incarnation_max);
-  if (kinship != Kinship::fork || found.manifests.empty()) return offer;
+  if (kinship != Kinship::fork) return offer;
   const auto from = std::ranges::find(found.ancestors, held->lineage, &Ancestor::lineage);
-  if (lineage_of(found.manifests.front().job) != lineage) return offer;  // it has drained none
-  offer.fork = newest_of(found);
+  const bool drained =
+      !found.manifests.empty() && lineage_of(found.manifests.front().job) == lineage;
+  offer.fork = drained ? newest_of(found) : from->until;
   offer.fork_lineage = lineage;
   offer.forked_from = from->until;
   return offer;

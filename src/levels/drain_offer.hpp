@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Drain offer: which drained versions count beside what the nodes of a job hold (restart.hpp, A6).
+// Drain offer: which drained versions count beside what the nodes of a job hold (restart.hpp,
+// levels.A6).
 //
 // Threads: any. Failure: a Status with the path.
 #pragma once
@@ -24,7 +25,7 @@ struct DrainOffer {
   FoundVersions versions;  // that count
   JobId lineage;           // in whose history they are
   // The newest version of the lineage of the newest lease, if it does not count because the nodes
-  // have versions beyond the one that it was made from.
+  // have versions beyond the one that it was made from. That one, if it has drained none.
   std::optional<VersionId> fork;
   JobId fork_lineage;
   VersionId forked_from;

@@ -9,7 +9,7 @@
 //   3  what has arrived is added to the round's parity, in the order in which it was asked for; a
 //      round whose columns were all added is written to the guard. Parity of one column, a
 //      partner's, is what has arrived, and is written from where that is
-//   4  the contents (X1) follow the last round, and the guard is completed
+//   4  the contents (levels.X1) follow the last round, and the guard is completed
 //
 // In each step of 2 every member sends one chunk and receives one, to and from others at the same
 // distance, so no member is everybody's next one. At most `messages_in_flight` of either are under

@@ -17,7 +17,7 @@ Status damaged(const LevelFile& guard, const char* what) {
                 "; it is not a guard of Perdure or is damaged");
 }
 
-// V2: the numbers that the others are found by.
+// levels.V2: the numbers that the others are found by.
 bool sane(const GuardFormat& format, std::uint64_t payload_bytes) {
   return format.members >= 2 && format.members <= group_size_max && format.losses >= 1 &&
          format.losses < format.members &&
@@ -92,6 +92,24 @@ Result<GuardContents> guard_contents(const LevelFile& guard) {
     return damaged(guard, "its lengths do not fit its members'");
   }
   return contents;
+}
+
+std::vector<VersionId> whole_versions(const std::vector<LevelFile>& images,
+                                      const std::vector<LevelFile>& guards, const JobRecord& job,
+                                      const std::vector<std::uint32_t>& members) {
+  std::vector<VersionId> ids;
+  for (const LevelFile& image : images) {
+    if (!image.header() || !same_lineage(image.header()->job, job)) continue;
+    const VersionId id = image.header()->id;
+    const auto guards_it = [&](const LevelFile& guard) {
+      if (!guard.header() || guard.header()->id != id) return false;
+      if (!same_lineage(guard.header()->job, job)) return false;
+      const auto contents = guard_contents(guard);
+      return contents.ok() && contents.value().members == members;
+    };
+    if (members.empty() || std::ranges::any_of(guards, guards_it)) ids.push_back(id);
+  }
+  return ids;
 }
 
 }  // namespace perdure

@@ -217,7 +217,7 @@ Result<std::optional<LeaseRecord>> newest_lease(const std::string& place) {
   }
 }
 
-// Q2.
+// levels.Q2.
 Status wait_until_gone(const std::string& place, const LeaseRecord& record) {
   if (!record.held || has_ended(record.holder)) return Status::success();
   const auto until = Clock::now() + record.patience;
@@ -318,7 +318,7 @@ Result<std::unique_ptr<Lease>> Lease::take(const std::string& place, const JobRe
   const Status published = publish(shared->directory, shared->record);
   if (!published.ok() && published.code() != Code::wrong_state) return published;
   PERDURE_TRY_ASSIGN(const auto newest, newest_lease(place));
-  if (!published.ok() || !newest || newest->number != above + 1) {  // Q1
+  if (!published.ok() || !newest || newest->number != above + 1) {  // levels.Q1
     if (newest) return used_by_other(place, *newest);
     return Status(Code::io_error, place, " lost the lease that was just made there");
   }

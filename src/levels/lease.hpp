@@ -25,28 +25,31 @@
 //             so; its pool and its other levels go on
 //
 // Invariants
-//   Q1  Of all runs that take a number one gets it. No lock is needed, which network file systems
-//       may lack: only that a rename over nothing succeeds once.
-//   Q2  No clock of another host is compared with this one's. A counter must move within a time
-//       that the challenger measures itself.
-//   Q3  A run that was fenced off while it wrote (between 4 and its rename) does no harm. If the
-//       next one goes on from a drained version, it has a lineage of its own (lineage.hpp), whose
-//       history was decided in 3: what appears in the old one later is no part of it. If it goes
-//       on from nodes, what appears is of its own lineage, whole, and of a lower incarnation than
-//       all that it makes.
-//   Q4  A run removes versions of its own history only (lineage.hpp, Y2; manifest.hpp, M2). So what
-//       a run that was taken for dead has made stays, and what was made instead of it, too.
-//   Q5  A restart on nodes that have a version beyond the one from which the newest lease's lineage
-//       was made stays with theirs (restart.hpp, A6). So a run that was fenced off, or whose copy
-//       went on elsewhere, never gets the other's bytes.
+//   levels.Q1  Of all runs that take a number one gets it. No lock is needed, which network file
+//       systems may lack: only that a rename over nothing succeeds once.
+//   levels.Q2  No clock of another host is compared with this one's. A counter must move within a
+//       time that the challenger measures itself.
+//   levels.Q3  A run that was fenced off while it wrote (between 4 and its rename) does no harm. If
+//       the next one goes on from a drained version, it has a lineage of its own (lineage.hpp),
+//       whose history was decided in 3: what appears in the old one later is no part of it. If it
+//       goes on from nodes, what appears is of its own lineage, whole, and of a lower incarnation
+//       than all that it makes.
+//   levels.Q4  A run removes versions of its own history only (lineage.hpp, levels.Y2;
+//       manifest.hpp, levels.M2). So what a run that was taken for dead has made stays, and what
+//       was made instead of it, too.
+//   levels.Q5  A restart on nodes that have a version beyond the one from which the newest lease's
+//       lineage was made stays with theirs (restart.hpp, levels.A6). So a run that was fenced off,
+//       or whose copy went on elsewhere, never gets the other's bytes. Nodes of which one has files
+//       of that lineage have none beyond it: who began it had that one, and gave up what was there
+//       (restart.hpp, levels.A9).
 //
-// Why Q1 to Q5 suffice: two runs that are both alive can both drain only if each holds the highest
-// number in its own eyes, which ends at the later one's publication (Q1), or if one was taken for
-// gone that is not. Then both have pools of their own, because the files of a pool are locked: the
-// later one has new ones, made of drained versions, and a lineage of its own. All that is shared
-// is the directory, where their versions have different places and neither removes the other's
-// (Q3, Q4); and whichever starts again on its nodes keeps what it acknowledged (Q5).
-// tests/spin/lease.pml has two runs, kills, and runs that are cut off.
+// Why levels.Q1 to levels.Q5 suffice: two runs that are both alive can both drain only if each
+// holds the highest number in its own eyes, which ends at the later one's publication (levels.Q1),
+// or if one was taken for gone that is not. Then both have pools of their own, because the files of
+// a pool are locked: the later one has new ones, made of drained versions, and a lineage of its
+// own. All that is shared is the directory, where their versions have different places and neither
+// removes the other's (levels.Q3, levels.Q4); and whichever starts again on its nodes keeps what it
+// acknowledged (levels.Q5). tests/spin/lease.pml has two runs, kills, and runs that are cut off.
 //
 // A holder that can't write its beats for its patience may lose the lease, which 4 shows.
 //

@@ -145,6 +145,45 @@ void LeasedDrains::give_back(std::chrono::milliseconds patience) {
   }
 }
 
+bool LeasedDrains::any_usable() const {
+  return std::ranges::any_of(drains_, &LeasedDrain::usable);
+}
+
+// Rank 0 reads. What it can't read is not known.
+Result<Ancestors> LeasedDrains::ancestors_of(const JobId& lineage) {
+  Ancestors found;
+  for (const LeasedDrain& drain : drains_) {
+    if (group_.rank() != 0 || !drain.usable || !found.empty()) continue;
+    auto read = read_ancestors(drain.place, lineage);
+    if (read.ok()) found = read.take();
+  }
+  std::uint64_t count[] = {found.size()};
+  PERDURE_TRY(agree_max(group_, Status::success(), count));
+  std::vector<std::uint64_t> words;
+  for (const Ancestor& each : found) {
+    words.insert(words.end(), {each.lineage.words[0], each.lineage.words[1], each.until.incarnation,
+                               each.until.version});
+  }
+  words.resize(4 * count[0]);
+  if (!words.empty()) PERDURE_TRY(group_.all_max(words));
+  found.clear();
+  for (std::size_t i = 0; i < words.size(); i += 4) {
+    found.push_back({{{words[i], words[i + 1]}}, {words[i + 2], words[i + 3]}});
+  }
+  return found;
+}
+
+Result<Census> LeasedDrains::census(Trust trust) {
+  PERDURE_TRY_ASSIGN(auto census, take_census(group_, directory_, trust));
+  if (!any_usable()) return census;
+  const auto lineages = census.lineages();
+  for (std::size_t i = 0; lineages.size() > 1 && i < lineages.size(); ++i) {
+    PERDURE_TRY_ASSIGN(auto ancestors, ancestors_of(lineages[i]));
+    census.histories.push_back({lineages[i], std::move(ancestors)});
+  }
+  return census;
+}
+
 Status LeasedDrains::problem() const {
   const auto found = std::ranges::find(drains_, false, &LeasedDrain::usable);
   return found == drains_.end() ? Status::success() : found->problem;

@@ -17,6 +17,7 @@
 
 #include "base/group.hpp"
 #include "base/status.hpp"
+#include "levels/census.hpp"
 #include "levels/drain.hpp"
 #include "levels/lease.hpp"
 #include "levels/lineage.hpp"
@@ -50,6 +51,11 @@ class LeasedDrains {
               std::optional<std::size_t> needed = std::nullopt);
   Status take_for_now(const std::string& job_name);
   void give_back(std::chrono::milliseconds patience);
+  // [collective] What a drain that can be read says of it; none: it is a first one, or not known.
+  Result<Ancestors> ancestors_of(const JobId& lineage);
+  // [collective] take_census(), with the histories of what it found.
+  Result<Census> census(Trust trust);
+  bool any_usable() const;
 
   std::vector<LeasedDrain>& drains() { return drains_; }
   const std::vector<LeasedDrain>& drains() const { return drains_; }

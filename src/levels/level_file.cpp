@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Level file: what becomes durable in which order (V1).
+// Level file: what becomes durable in which order (levels.V1).
 //
 //   reserve()   room for the payload, if it is called
 //   begin()     state word: 0                           fence 1
@@ -10,13 +10,13 @@
 //               state word: the header's checksum       fence 3
 //
 // The state word is 8 aligned bytes, so a crash leaves it as it was or as it was to be (device.hpp,
-// D2). Until fence 1 nothing else has changed but the file's length, which nobody believes: the old
-// contents are whole, believed or not. From there to fence 2 the word on the medium is 0, whatever
-// is there of the rest. After fence 2 all that the word vouches for is durable, so it does not
-// matter from when on the word itself is.
+// pmem.D2). Until fence 1 nothing else has changed but the file's length, which nobody believes:
+// the old contents are whole, believed or not. From there to fence 2 the word on the medium is 0,
+// whatever is there of the rest. After fence 2 all that the word vouches for is durable, so it does
+// not matter from when on the word itself is.
 //
-// A fence orders what its own thread flushed (D4). If several threads wrote the payload, the one
-// that completes it flushes all of it again, which costs little where the lines have left the
+// A fence orders what its own thread flushed (pmem.D4). If several threads wrote the payload, the
+// one that completes it flushes all of it again, which costs little where the lines have left the
 // caches.
 #include "levels/level_file.hpp"
 
@@ -73,7 +73,7 @@ LevelFileHeaderFormat format_of(const LevelFileHeader& header,
   return format;
 }
 
-// V2: what a header with the right checksum says; `name` is that of its file.
+// levels.V2: what a header with the right checksum says; `name` is that of its file.
 bool believable(const LevelFileHeaderFormat& format, const LevelFileName& name) {
   return format.format_version == level_file_version &&
          format.kind == static_cast<std::uint32_t>(name.kind) && format.rank == name.rank &&
@@ -91,7 +91,7 @@ struct Seen {
   std::vector<std::uint64_t> table;
 };
 
-// V2: state word, header and table, if they fit each other and the device.
+// levels.V2: state word, header and table, if they fit each other and the device.
 std::optional<Seen> look(const Device& device) {
   const std::byte* const base = device.base();
   const std::uint64_t size = device.size_bytes();
@@ -316,6 +316,22 @@ Result<std::uint64_t> LevelFile::read_chunk(std::uint64_t offset, std::span<std:
   const std::size_t chunk = offset / level_chunk_bytes;
   PERDURE_TRY(verify_chunk(chunk, out.data()));
   return checksums_[chunk];
+}
+
+Status clear_newer(const Directory& directory, Trust trust, const JobId& job, std::uint64_t held,
+                   const std::function<bool(std::uint32_t rank)>& of) {
+  PERDURE_TRY_ASSIGN(const auto names, directory.names());
+  for (const std::string& name : names) {
+    const auto parsed = parse_level_file_name(name);
+    if (!parsed || !of(parsed->rank)) continue;
+    const auto seen = LevelFile::open(directory, *parsed, trust, true);
+    if (!seen.ok() || !seen.value().header()) continue;
+    const LevelFileHeader& header = *seen.value().header();
+    if (header.job.job_id != job || header.id.version <= held) continue;
+    PERDURE_TRY_ASSIGN(auto file, LevelFile::open_or_make(directory, *parsed, trust));
+    PERDURE_TRY(file.clear());
+  }
+  return Status::success();
 }
 
 }  // namespace perdure

@@ -9,11 +9,11 @@
 // A rank has up to three files of each kind, and makes the next version in one that nobody needs.
 //
 // Invariants
-//   V1  A file whose state word is right is whole: header, payload and their checksums are durable.
-//       begin() clears the word, durably, before anything else is stored; complete() stores it
-//       after a fence.
-//   V2  What is read is not trusted: a header that is wrong makes a file without contents, and
-//       verify() compares the payload with its checksums.
+//   levels.V1  A file whose state word is right is whole: header, payload and their checksums are
+//       durable. begin() clears the word, durably, before anything else is stored; complete()
+//       stores it after a fence.
+//   levels.V2  What is read is not trusted: a header that is wrong makes a file without contents,
+//       and verify() compares the payload with its checksums.
 //
 // Threads: one at a time for each file, not always the same. Failure: a file whose begin() or
 // complete() failed has no contents.
@@ -23,6 +23,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -172,5 +173,10 @@ class LevelFile {
   std::size_t chunks_to_come_ = 0;
   std::thread::id writer_;  // none: several
 };
+
+// Durably: a job's images and guards in this directory of versions above `held` have no contents
+// any more, of the ranks for which `of` holds. What another process uses is an error.
+Status clear_newer(const Directory& directory, Trust trust, const JobId& job, std::uint64_t held,
+                   const std::function<bool(std::uint32_t rank)>& of);
 
 }  // namespace perdure

@@ -10,6 +10,7 @@
 #include "levels/bring_back.hpp"
 #include "levels/census.hpp"
 #include "levels/encode.hpp"
+#include "levels/guard_contents.hpp"
 #include "levels/level_file_format.hpp"
 #include "levels/manifest.hpp"
 #include "levels/recovery_plan.hpp"
@@ -24,7 +25,8 @@ constexpr std::uint64_t slice_bytes = std::uint64_t{8} << 20U;
 constexpr std::uint64_t slice_share = 20;
 constexpr std::uint64_t slice_ns_max = 16'000'000;
 constexpr std::uint64_t slice_ns_min = 100'000;
-// How often a version that the pool holds can be protected anew, each time with one file more (K5).
+// How often a version that the pool holds can be protected anew, each time with one file more
+// (levels.K5).
 constexpr std::uint64_t protections_max = 16;
 constexpr auto poll_time = std::chrono::microseconds(50);
 
@@ -95,6 +97,7 @@ Result<std::unique_ptr<Pool>> Levels::open(const OpenOptions& given) {
   OpenOptions options = given;
   options.pool.incarnations_of_taker = protections_max;
   std::vector<DrainTarget> targets;
+  targets.reserve(drains_.size());
   for (const Drain& drain : drains_) targets.push_back(drain.target);
   leased_.emplace(group_, directory_, std::move(targets),
                   std::chrono::milliseconds(settings_.lease_ns / 1'000'000));
@@ -128,28 +131,10 @@ Status Levels::open_files() {
   return Status::success();
 }
 
-// Versions of which this rank has its image and, if it belongs to a failure group, a guard of it.
-std::vector<VersionId> Levels::whole_here() const {
-  std::vector<VersionId> ids;
-  for (const LevelFile& image : images_) {
-    if (!image.header() || !same_lineage(image.header()->job, job_)) continue;
-    const VersionId id = image.header()->id;
-    const bool guarded = members_.empty() || std::ranges::any_of(guards_, [&](const auto& guard) {
-                           if (!guard.header() || guard.header()->id != id) return false;
-                           if (!same_lineage(guard.header()->job, job_)) return false;
-                           const auto contents = guard_contents(guard);
-                           return contents.ok() && contents.value().members == members_;
-                         });
-    if (guarded) ids.push_back(id);
-  }
-  return ids;
-}
-
 // The newest version that is whole on all ranks, as the files say.
 Status Levels::find_whole() {
-  const auto ids = whole_here();
-  VersionId newest;
-  for (const VersionId id : ids) newest = std::max(newest, id);
+  const auto ids = whole_versions(images_, guards_, job_, members_);
+  const VersionId newest = ids.empty() ? VersionId{} : std::ranges::max(ids);
   std::uint64_t words[] = {~newest.incarnation};
   PERDURE_TRY(agree_max(group_, Status::success(), words));
   VersionId common{~words[0], 0};
@@ -166,14 +151,26 @@ Status Levels::find_whole() {
   return Status::success();
 }
 
-// K3. Local.
-Status Levels::give_up_newer(VersionId held, std::uint64_t incarnation_max) {
+// levels.K3. Local. The lowest rank of a node clears what is there of ranks that are elsewhere, and
+// of all as long as they have not opened their own.
+Status Levels::give_up_newer(std::uint64_t held) {
   for (auto* files : {&images_, &guards_}) {
     for (LevelFile& file : *files) {
-      if (file.header() && is_newer(file.header()->id, held)) PERDURE_TRY(file.clear());
+      if (file.header() && file.header()->id.version > held) PERDURE_TRY(file.clear());
     }
   }
-  if (whole_ && is_newer(*whole_, held)) whole_.reset();
+  if (whole_ && whole_->version > held) whole_.reset();
+  const std::uint32_t node = nodes_[group_.rank()];
+  if (std::ranges::find(nodes_, node) - nodes_.begin() != group_.rank()) return Status::success();
+  const auto is_closed = [&](std::uint32_t rank) {
+    return images_.empty() || rank >= nodes_.size() || nodes_[rank] != node;
+  };
+  PERDURE_TRY_ASSIGN(const auto directory, Directory::open(directory_, trust_));
+  return clear_newer(directory, trust_, pool_->job_id(), held, is_closed);
+}
+
+// levels.K3. Local.
+Status Levels::abandon_drained(VersionId held, std::uint64_t incarnation_max) const {
   for (const Drain& drain : drains_) {
     if (group_.rank() != 0) continue;
     PERDURE_TRY(abandon_versions(place_of_pool(drain.target.directory, directory_),
@@ -184,18 +181,21 @@ Status Levels::give_up_newer(VersionId held, std::uint64_t incarnation_max) {
 
 Status Levels::start(Pool& pool) {
   pool_ = &pool;
+  const PoolStatus status = pool.status();
+  if (status.version > 0 && (pool.went_back() || !status.fell_back)) {
+    PERDURE_TRY(agree(group_, give_up_newer(status.version)));
+  }
   if (members_.empty() && drains_.empty()) return Status::success();
   PERDURE_TRY(agree(group_, open_files()));
   PERDURE_TRY(take_leases());
   start_drains();
   if (pool.went_back()) {
-    PERDURE_TRY(agree(group_, give_up_newer(id_of(pool.chosen()), pool.incarnation() - 1)));
+    PERDURE_TRY(agree(group_, abandon_drained(id_of(pool.chosen()), pool.incarnation() - 1)));
   }
   PERDURE_TRY(find_whole());
   thread_ = std::thread([this] { work(); });
   // What was lost, or moved so that its redundancy lies elsewhere, is protected before anything
   // else is done.
-  const PoolStatus status = pool.status();
   const bool covered = whole_ && (!pool.went_back() || whole_->version == status.version);
   if (covered || status.version == 0 || status.fell_back) return Status::success();
   PERDURE_TRY(keep_sources());
@@ -206,9 +206,10 @@ Status Levels::start(Pool& pool) {
   return Status::success();
 }
 
-// [collective] K2: until a version is protected, what it was brought back from, or would be, stays.
+// [collective] levels.K2: until a version is protected, what it was brought back from, or would be,
+// stays.
 Status Levels::keep_sources() {
-  PERDURE_TRY_ASSIGN(const Census census, take_census(group_, directory_, trust_));
+  PERDURE_TRY_ASSIGN(const Census census, leased_->census(trust_));
   if (const auto plan = plan_recovery(census)) source_ = plan->id;
   whole_ = best_guarded(census);
   return Status::success();
@@ -312,7 +313,8 @@ bool Levels::drains_ended() const {
   });
 }
 
-// The newest version that all ranks have whole. One at a time, so that its images can be kept (K2).
+// The newest version that all ranks have whole. One at a time, so that its images can be kept
+// (levels.K2).
 void Levels::drain_next() {
   if (!drain_next_) return;
   const VersionId id = *drain_next_;
@@ -384,7 +386,8 @@ std::uint64_t Levels::drained() const {
   return newest;
 }
 
-// Each rank waits by itself, and then they agree on what is left; K1 holds, as after a commit.
+// Each rank waits by itself, and then they agree on what is left; levels.K1 holds, as after a
+// commit.
 Result<std::uint64_t> Levels::wait() {
   if (!active_) {
     PERDURE_TRY(agree(group_, new_failure()));
@@ -429,7 +432,7 @@ bool Levels::due(std::uint64_t version) const {
       drains_, [version](const Drain& drain) { return version % drain.target.every == 0; });
 }
 
-// K2. Another file that holds a needed version as well is not needed.
+// levels.K2. Another file that holds a needed version as well is not needed.
 LevelFile* Levels::free_file(std::vector<LevelFile>& files) const {
   std::vector<VersionId> needed;
   for (const auto& id : {whole_, draining_, source_}) {
@@ -448,6 +451,7 @@ void Levels::take(const Catalogue& catalogue) {
   const VersionId id = id_of(catalogue);
   taking_ = taken_last_ = id;
   std::vector<ImageShare> shares;
+  shares.reserve(companions_.size());
   for (Companion* companion : companions_) {
     shares.push_back({companion->share(), [companion, version = catalogue.version](
                                               std::uint64_t offset, std::span<std::byte> out) {
@@ -570,7 +574,7 @@ std::span<std::uint64_t> Levels::words() {
   return {words_, word_count};
 }
 
-// K1: the same on all ranks.
+// levels.K1: the same on all ranks.
 void Levels::note_agreed_words() {
   if (taking_ && words_[failed_word] != 0) {
     end_taking(false);
@@ -625,7 +629,7 @@ void Levels::end_taking(bool whole) {
   taking_.reset();
 }
 
-// K4. A failure is reported by the rank that has it.
+// levels.K4. A failure is reported by the rank that has it.
 void Levels::stop_redundancy(const std::string& why) {
   if (!failure_.ok()) {
     std::fprintf(stderr, "perdure: %s: rank %u: %s\n", directory_.c_str(), group_.rank(),
@@ -657,7 +661,7 @@ void Levels::finish_under_way() {
 
 // What is committed with the pool.
 
-// K5. Without it a version would bring back the pool and not the file.
+// levels.K5. Without it a version would bring back the pool and not the file.
 Result<bool> Levels::admit(const std::string& name, const std::string& obstacle) {
   if (obstacle.empty()) return true;
   if (settings_.any() || !drains_.empty()) {
@@ -729,7 +733,8 @@ Status Levels::restoring(const Catalogue& target, std::uint64_t incarnation) {
   PERDURE_TRY(agree(group_, leased_->problem()));  // what it has could not be given up
   finish_under_way();
   end_taking(false);
-  return give_up_newer(id_of(target), incarnation);
+  PERDURE_TRY(give_up_newer(target.version));
+  return abandon_drained(id_of(target), incarnation);
 }
 
 Status Levels::restored(const Catalogue& target) {
@@ -774,7 +779,7 @@ void Levels::close(bool together) {
   stop_drains(start_ns, settings_.patience_ns);
   leased_->give_back(std::chrono::milliseconds(settings_.patience_ns / 1'000'000));
   counters_.waited_ns += monotonic_ns() - start_ns;
-  if (!abandoned_.empty()) return;  // K4
+  if (!abandoned_.empty()) return;  // levels.K4
   images_.clear();
   guards_.clear();
 }

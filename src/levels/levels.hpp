@@ -8,38 +8,40 @@
 //
 // How a version is taken (numbers of commit.cpp)
 //   after 4    if it is due and nothing is under way, a thread copies it: the pool is not stored to
-//              there before release() (commit.cpp, I10)
+//              there before release() (commit.cpp, pool.I10)
 //   then       images of a failure group are exchanged, in slices of the program's own calls, or by
 //              the thread where the message library allows it
 //   in 3       of later commits each rank says the newest version that is whole here (image and
 //              guard), and the newest whose drain has ended
 //
 // Invariants
-//   K1  What is under way follows from versions and agreed words only, so all ranks decide alike: a
-//       version is taken if it is due and the one before is whole on all ranks. Otherwise it is
-//       skipped and counted: nobody waits for a level, except for the last version of the job.
-//   K2  The version that was last whole on all ranks keeps one image and one guard on every rank
-//       until a newer one is whole on all ranks, which 3 of some commit says. So does one that is
-//       being drained. Hence three files of each kind: one is always free. While a version that was
-//       brought back gets its redundancy, what it was brought back from stays, and what can bear
-//       more losses than that.
-//   K3  What a restore gave up is never brought back. Each rank clears its images and guards of
-//       newer versions, and rank 0 marks those that were drained, before the ranks agree that they
-//       have the older one. If the job dies between, the pool may go on from the older version
-//       while some rank's are still there: restart.hpp, A2. start() clears them before the first
-//       commit.
-//   K4  When an exchange fails, there is no redundancy for the rest of the run: a message that
-//       nobody waits for any more would be taken for one of the next. What was whole stays, and so
-//       do the files that messages may still be read from.
-//   K5  A cached file that is committed with the pool is whole in every image of a version that it
-//       belongs to: the ranks' images have it among them, up to its last byte, so that it can be
-//       brought back whatever the file itself holds (cache/part_share.hpp). An image without a file
-//       is one of a version to which the file did not belong, or at which the file has all by
-//       itself. Hence, after a restart with parts of a file left behind, or from images that have
-//       one, nothing is protected before the file is open again; and opening it is not done before
-//       a version with it is whole, where there is redundancy. What this life protected without
-//       it is protected again, as a newer image; only where this life committed the version, and
-//       has taken it, the file is kept from the next version on that is due.
+//   levels.K1  What is under way follows from versions and agreed words only, so all ranks decide
+//       alike: a version is taken if it is due and the one before is whole on all ranks. Otherwise
+//       it is skipped and counted: nobody waits for a level, except for the last version of the
+//       job.
+//   levels.K2  The version that was last whole on all ranks keeps one image and one guard on every
+//       rank until a newer one is whole on all ranks, which 3 of some commit says. So does one that
+//       is being drained. Hence three files of each kind: one is always free. While a version that
+//       was brought back gets its redundancy, what it was brought back from stays, and what can
+//       bear more losses than that.
+//   levels.K3  What a restore or a start gave up is never brought back. The nodes clear all images
+//       and guards of newer versions that they have, of whatever rank, and rank 0 marks those that
+//       were drained, before the ranks agree that they have the older one. If the job dies between,
+//       the pool may go on from the older version while some are still there: restart.hpp,
+//       levels.A2. start() clears them before the first commit; also those of a version that it
+//       could not have, of which the nodes that it has not got may hold the rest.
+//   levels.K4  When an exchange fails, there is no redundancy for the rest of the run: a message
+//       that nobody waits for any more would be taken for one of the next. What was whole stays,
+//       and so do the files that messages may still be read from.
+//   levels.K5  A cached file that is committed with the pool is whole in every image of a version
+//       that it belongs to: the ranks' images have it among them, up to its last byte, so that it
+//       can be brought back whatever the file itself holds (cache/part_share.hpp). An image without
+//       a file is one of a version to which the file did not belong, or at which the file has all
+//       by itself. Hence, after a restart with parts of a file left behind, or from images that
+//       have one, nothing is protected before the file is open again; and opening it is not done
+//       before a version with it is whole, where there is redundancy. What this life protected
+//       without it is protected again, as a newer image; only where this life committed the
+//       version, and has taken it, the file is kept from the next version on that is due.
 //
 // Threads: the pool's caller, and one of its own. Failure: of a level is reported on stderr by one
 // rank, and never fails a commit.
@@ -160,9 +162,9 @@ class Levels final : public VersionTaker {
   Status choose_groups();
   Status start(Pool& pool);
   Status open_files();
-  std::vector<VersionId> whole_here() const;
   Status find_whole();
-  Status give_up_newer(VersionId held, std::uint64_t incarnation_max);
+  Status give_up_newer(std::uint64_t held);
+  Status abandon_drained(VersionId held, std::uint64_t incarnation_max) const;
   std::uint64_t free_incarnation(const Catalogue& catalogue) const;
   Status protect(const Catalogue& catalogue, std::uint64_t incarnation);
   Status find_expected(const Census& census);
@@ -198,9 +200,8 @@ class Levels final : public VersionTaker {
   std::vector<LevelFile> guards_;
   std::optional<VersionId> whole_;   // on all ranks
   std::optional<VersionId> source_;  // that the pool was, or would be, brought back from
-  std::set<std::string>
-      expected_;              // K5: files that the version of the restart has, until they join
-  bool unprotected_ = false;  // K5: it is to be protected when they have
+  std::set<std::string> expected_;   // levels.K5: files of the restart's version, until they join
+  bool unprotected_ = false;         // levels.K5: it is to be protected when they have
   std::vector<Companion*> companions_;
   std::optional<VersionId> behind_;  // the images that the pool was made of (BringBack)
   std::optional<LevelFile> held_;    // this rank's of them, once it was asked for
@@ -216,7 +217,7 @@ class Levels final : public VersionTaker {
   std::optional<VersionId> drain_next_;  // as soon as nothing else is drained
   std::uint64_t sliced_ns_ = 0;          // when the last slice ended
   std::uint64_t words_[3] = {};
-  std::vector<std::unique_ptr<Exchange>> abandoned_;  // K4
+  std::vector<std::unique_ptr<Exchange>> abandoned_;  // levels.K4
   LevelCounters counters_;
 
   std::mutex exchange_mutex_;  // of what advances the exchange; before mutex_

@@ -4,15 +4,18 @@
 //
 // A pool that is made empty begins the first lineage of its job. A pool that is made of a drained
 // version begins a new one, with that version as its origin: nobody can tell then whether the
-// nodes of before will come back, with versions that were never drained. Nothing else begins one:
-// a pool that goes on on its nodes, or is rebuilt from images on nodes, stays in its lineage.
+// nodes of before will come back, with versions that were never drained. So does one that is made
+// of images on nodes, where there is a drain: the nodes that are away may make one, too, of what
+// they guard. Nothing else begins one: a pool that goes on on its nodes stays in its lineage, and
+// so does one without a drain, as nobody could meet it there.
 //
 // Invariants
-//   Y1  Versions of a lineage are made by one run at a time: its files on the nodes are locked, or
-//       have lost their names (pool_directory.hpp, F3; commit.cpp, I9), when another takes them.
-//   Y2  A lineage's history is its own versions, and of each ancestor those up to the one that the
-//       next lineage was made from. What an ancestor's run makes later is no part of it.
-//   Y3  `origin` is durable before a lease or a version names the lineage.
+//   levels.Y1  Versions of a lineage are made by one run at a time: its files on the nodes are
+//       locked, or have lost their names (pool_directory.hpp, pool.F3; commit.cpp, pool.I9), when
+//       another takes them.
+//   levels.Y2  A lineage's history is its own versions, and of each ancestor those up to the one
+//       that the next lineage was made from. What an ancestor's run makes later is no part of it.
+//   levels.Y3  `origin` is durable before a lease or a version names the lineage.
 //
 // Threads: any. Failure: a Status with the path.
 #pragma once

@@ -110,7 +110,7 @@ std::string bytes_of(const Manifest& manifest) {
   return bytes + rest;
 }
 
-// M3: the files with their ranks, each rank of the job once; absent: that is not so.
+// levels.M3: the files with their ranks, each rank of the job once; absent: that is not so.
 std::optional<std::vector<ManifestFile>> parse_files(std::string_view rest, std::uint32_t count,
                                                      std::uint32_t ranks) {
   std::vector<ManifestFile> files;
@@ -177,7 +177,7 @@ Status remove_unfinished(const Directory& version) {
   return Status::success();
 }
 
-// M2: the manifest first.
+// levels.M2: the manifest first.
 Status remove_version(const Directory& job, const std::string& name) {
   const auto opened = open_level_directory(job.path_of(name));
   if (opened.status().code() == Code::not_found) return Status::success();  // by another process
@@ -414,7 +414,7 @@ Result<bool> ManifestWriter::try_write() {
   }
   const Status read = read_new_files(directory);
   if (missing() > 0) return read.ok() ? Result<bool>(false) : Result<bool>(read);
-  PERDURE_TRY(directory.sync());  // M1: the names that other nodes gave
+  PERDURE_TRY(directory.sync());  // levels.M1: the names that other nodes gave
   PERDURE_TRY_ASSIGN(const std::string writer, writer_text());
   PERDURE_TRY(directory.replace_file(manifest_name, bytes_of(manifest()), writer));
   (void)remove_unfinished(directory);  // takes space, and nothing else

@@ -13,15 +13,15 @@
 // the job, if it is the first.
 //
 // Invariants
-//   M1  A manifest is written, under another name, and renamed only when node files of all ranks
-//       are there, whole and durable, under names that are durable. So a version with a manifest
-//       can be restored, whatever is cut short in the making of another one.
-//   M2  Versions are removed only when `keep` newer ones have manifests that are durable; of the
-//       lineage's own history alone (lineage.hpp, Y2), and nothing whose name is not one of those
-//       above. A version's manifest goes first, durably, so that a removal that is cut short leaves
-//       no manifest without files.
-//   M3  What is read is not trusted. A manifest must name each rank once, and node files of the
-//       length and with the checksum that it says.
+//   levels.M1  A manifest is written, under another name, and renamed only when node files of all
+//       ranks are there, whole and durable, under names that are durable. So a version with a
+//       manifest can be restored, whatever is cut short in the making of another one.
+//   levels.M2  Versions are removed only when `keep` newer ones have manifests that are durable; of
+//       the lineage's own history alone (lineage.hpp, levels.Y2), and nothing whose name is not one
+//       of those above. A version's manifest goes first, durably, so that a removal that is cut
+//       short leaves no manifest without files.
+//   levels.M3  What is read is not trusted. A manifest must name each rank once, and node files of
+//       the length and with the checksum that it says.
 //
 // A crash may leave unfinished files, node files without a manifest, and versions that were to be
 // removed: they are not found, and go with the versions of their age.
@@ -71,7 +71,7 @@ struct FoundVersions {
   std::vector<std::string> problems;  // of manifests that can't be used
   // The highest of any version that is here, whole or not, or abandoned. A job that goes on from
   // this place must take a higher one, or it might give a number again in the same incarnation, and
-  // meet node files of the version that had it (node_file.hpp, W2).
+  // meet node files of the version that had it (node_file.hpp, levels.W2).
   std::uint64_t incarnation_max = 0;
 };
 // Of the lineage that the newest lease names if none is given. An empty place has no versions.
@@ -85,8 +85,8 @@ Status read_image(const Manifest& manifest, std::uint32_t rank, LevelFile& to);
 Status abandon_versions(const std::string& place, const JobId& lineage, VersionId held,
                         std::uint64_t incarnation_max);
 
-// Removes what is older than the `keep` newest versions that are found (M2). What can't be removed
-// stays for the next time.
+// Removes what is older than the `keep` newest versions that are found (levels.M2). What can't be
+// removed stays for the next time.
 Status remove_old_versions(const std::string& place, const JobId& lineage, std::uint32_t keep);
 
 // Makes the directory of a version.

@@ -4,8 +4,8 @@
 // write is large and aligned. They go past the page cache where the file system can do that, and
 // whole chunks of image files from where they lie: copies of what nobody reads soon would take
 // processor time and memory from the program. What is not whole goes through one buffer. An image
-// does not change meanwhile (drain.hpp, A2); a bit that flips between the check of a chunk and its
-// write is found when the node file is read.
+// does not change meanwhile (drain.hpp, levels.A2); a bit that flips between the check of a chunk
+// and its write is found when the node file is read.
 #include "levels/node_file.hpp"
 #include "base/quantity.hpp"
 
@@ -194,7 +194,7 @@ Status fill_file(const FileHandle& file, const std::string& path, NodeFileFormat
   return Status::success();
 }
 
-// Whether the file that is there will do (W2).
+// Whether the file that is there will do (levels.W2).
 Status check_there(const NodeFile& there, const std::string& path, const JobRecord& job,
                    VersionId id, std::span<const DrainedImage> images) {
   const bool same = same_lineage(there.job, job) && there.id == id;

@@ -4,16 +4,16 @@
 // node. node_file_format.hpp has the layout.
 //
 // Invariants
-//   W1  A file under its own name is whole and durable: it is written under another name, which has
-//       the writer's in it, synchronised, and then renamed.
-//   W2  A file under its own name is not replaced, unless it is damaged: of several writers the
-//       first counts. All write the same version, so it does not matter which: no two versions of
-//       a job have one number and incarnation (manifest.hpp, FoundVersions::incarnation_max).
-//   W3  What is read is not trusted: names, counts, offsets and checksums are checked before they
-//       are used.
+//   levels.W1  A file under its own name is whole and durable: it is written under another name,
+//       which has the writer's in it, synchronised, and then renamed.
+//   levels.W2  A file under its own name is not replaced, unless it is damaged: of several writers
+//       the first counts. All write the same version, so it does not matter which: no two versions
+//       of a job have one number and incarnation (manifest.hpp, FoundVersions::incarnation_max).
+//   levels.W3  What is read is not trusted: names, counts, offsets and checksums are checked before
+//       they are used.
 //
-// Threads: any; writers of one file at the same time are W2's. Failure: a Status that names the
-// file and the remedy; what was written by then is removed.
+// Threads: any; writers of one file at the same time are levels.W2's. Failure: a Status that names
+// the file and the remedy; what was written by then is removed.
 #pragma once
 
 #include <cstddef>

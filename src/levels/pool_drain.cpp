@@ -73,7 +73,9 @@ Result<HeldRank> HeldRank::open(const Directory& pool, const JobRecord& job, std
   const std::string path = pool.path_of(rank_file_name(rank));
   PERDURE_TRY_ASSIGN(held.lock_, pool.open_file(rank_file_name(rank), FileAccess::read));
   PERDURE_TRY(lock_file(held.lock_.fd(), path, {.wait_ms = 0}));
-  PERDURE_TRY_ASSIGN(held.device_, open_file_device(path, {.read_only = true, .trust = trust}));
+  PERDURE_TRY_ASSIGN(
+      held.device_,
+      open_file_device(path, {.read_only = true, .may_be_cut = true, .trust = trust}));
   PERDURE_TRY_ASSIGN(held.region_, check_region(*held.device_));
   const RegionIdentity& identity = held.region_.identity;
   if (!(identity.job_id == job.job_id) || identity.rank != rank || identity.ranks != job.ranks) {
@@ -94,7 +96,7 @@ void HeldRank::find_ring_versions() {
   const std::uint64_t slots = region_.geometry.slots;
   const Offer* offer = judgement_.find(judgement_.head);
   for (; offer != nullptr && offer->version != 0; offer = judgement_.find(offer->parent)) {
-    const bool weak = offer->version + slots <= judgement_.next();  // commit.cpp, I5
+    const bool weak = offer->version + slots <= judgement_.next();  // commit.cpp, pool.I5
     if (offer->reopened || (weak && !offer->checkable)) break;
     ring_.emplace(VersionId{offer->incarnation, offer->version}, offer->slot);
   }
@@ -111,7 +113,7 @@ Status HeldRank::find_images(const JobRecord& job) {
   for (const std::string& name : names) {
     const auto parsed = parse_level_file_name(name);
     if (!parsed || parsed->kind != LevelFileKind::image || parsed->rank != rank_) continue;
-    const auto file = LevelFile::open(pool_, *parsed, trust_);
+    const auto file = LevelFile::open(pool_, *parsed, trust_, true);
     if (!file.ok()) return file.status();
     const auto& header = file.value().header();
     JobRecord own = job;
@@ -129,7 +131,7 @@ std::set<VersionId> HeldRank::versions() const {
   return all;
 }
 
-// K5 of levels.hpp: a version in the ring has no share of cached files, which images have.
+// levels.K5 of levels.hpp: a version in the ring has no share of cached files, which images have.
 Status HeldRank::check_files(VersionId id) const {
   const Status without(Code::unsupported,
                        "cached files are committed with it, and only images have them: start the "
@@ -141,7 +143,7 @@ Status HeldRank::check_files(VersionId id) const {
   if (region_.identity.image_version != id.version) return Status::success();
   for (const auto& [image_id, name] : images_) {
     if (image_id.version != id.version) continue;
-    PERDURE_TRY_ASSIGN(const auto file, LevelFile::open(pool_, name, trust_));
+    PERDURE_TRY_ASSIGN(const auto file, LevelFile::open(pool_, name, trust_, true));
     PERDURE_TRY_ASSIGN(const auto contents, parse_image(file.payload()));
     if (!contents.shares.empty()) return without;
   }
@@ -164,7 +166,7 @@ void HeldRank::leave_out_files() {
 Result<HeldVersion> HeldRank::read(VersionId id) const {
   HeldVersion held;
   if (const auto name = images_.find(id); name != images_.end()) {
-    PERDURE_TRY_ASSIGN(auto file, LevelFile::open(pool_, name->second, trust_));
+    PERDURE_TRY_ASSIGN(auto file, LevelFile::open(pool_, name->second, trust_, true));
     held.file = std::make_unique<LevelFile>(std::move(file));
     PERDURE_TRY_ASSIGN(held.image, image_of_file(*held.file));
     return held;
@@ -176,6 +178,13 @@ Result<HeldVersion> HeldRank::read(VersionId id) const {
   }
   held.ring = std::make_unique<Image>(std::move(image));
   held.image = image_of_ring(rank_, *held.ring, catalogue);
+  // What another program cut off meanwhile reads as zeros, also where there are no checksums.
+  held.image.read = [this, read = std::move(held.image.read)](
+                        std::uint64_t offset, std::span<std::byte> out) -> Result<std::uint64_t> {
+    PERDURE_TRY_ASSIGN(const std::uint64_t checksum, read(offset, out));
+    PERDURE_TRY(device_->check());
+    return checksum;
+  };
   return held;
 }
 

@@ -8,6 +8,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <set>
 
 #include "levels/testing/drained_job.hpp"
 
@@ -183,6 +184,36 @@ TEST_F(PoolDrains, a_drain_that_is_stopped_leaves_nothing_half_done) {
     files += entry.is_regular_file() && entry.path().filename() != "lease-1" ? 1 : 0;
   }
   EXPECT_EQ(files, 0);
+}
+
+// By another program, in the middle of it: the rings of two ranks, and their images.
+TEST_F(PoolDrains, a_file_that_is_cut_meanwhile_is_told_and_the_process_lives) {
+  for (const bool of_images : {false, true}) {
+    DrainedJob job({0, 0}, 1'200'000);
+    fs::create_directory(job.level());
+    fs::permissions(job.level(), fs::perms::owner_all);
+    job.run(1);
+    if (of_images) job.make_images(1, 0);
+    std::set<std::string> cut;
+    for (const auto& entry : fs::directory_iterator(job.pool(0))) {
+      const std::string name = entry.path().filename();
+      if (name.starts_with(of_images ? "image-" : "rank-")) cut.insert(entry.path());
+    }
+    PoolDrainOptions options;
+    options.progress = [&](std::uint64_t, std::uint64_t) {
+      for (const std::string& path : cut) {
+        fs::resize_file(path, 20'000);
+      }
+      return true;
+    };
+    const auto report = drain_pool(job.pool(0), job.level(), options);
+    ASSERT_TRUE(report.ok()) << report.status().message();
+    const PoolDrainVersion& version = report.value().versions.at(0);
+    EXPECT_FALSE(version.written);
+    EXPECT_NE(version.problem, "");
+    const auto found = find_versions(job.place(), std::nullopt);
+    EXPECT_TRUE(found.ok() && found.value().manifests.empty());
+  }
 }
 
 }  // namespace

@@ -68,40 +68,67 @@ std::string list_of(const std::set<std::uint32_t>& ranks) {
 
 }  // namespace
 
+bool RecoveryPlan::uses(const LevelFileFact& fact) const {
+  if (fact.id != id) return false;
+  if (fact.name.kind == LevelFileKind::image && image_at[fact.name.rank] == fact.at) return true;
+  return std::ranges::any_of(rebuilds, [&](const GroupRebuild& rebuild) {
+    const auto& members = rebuild.files.contents.members;
+    return std::ranges::find(members, fact.name.rank) != members.end();
+  });
+}
+
 namespace {
 
-std::optional<RecoveryPlan> plan_of_lineage(const Census& census, const JobId& lineage) {
-  std::set<VersionId> ids;
-  for (const LevelFileFact& fact : census.levels) ids.insert(fact.id);
-  for (auto id = ids.rbegin(); id != ids.rend(); ++id) {
-    if (auto plan = plan_for(census, *id)) {
-      plan->lineage = lineage;
-      return plan;
-    }
+// Whether a version of `lineage` is in the history of the one that went on last.
+class Counting {
+ public:
+  explicit Counting(const Census& census) : newest_(census.lineage()) {
+    const auto found = std::ranges::find(census.histories, newest_, &History::lineage);
+    if (found != census.histories.end()) ancestors_ = found->ancestors;
   }
-  return std::nullopt;
-}
+  bool counts(const JobId& lineage, VersionId id) const {
+    if (lineage == newest_) return true;
+    const auto found = std::ranges::find(ancestors_, lineage, &Ancestor::lineage);
+    return found != ancestors_.end() && id <= found->until;
+  }
+
+ private:
+  JobId newest_;
+  Ancestors ancestors_;
+};
 
 }  // namespace
 
-// Two lineages may give one id to different versions, so nothing of one is put together with what
-// is of another.
+Census counted(const Census& census) {
+  Census counts = census;
+  const Counting counting(census);
+  std::erase_if(counts.levels,
+                [&](const LevelFileFact& fact) { return !counting.counts(fact.lineage, fact.id); });
+  return counts;
+}
+
+std::uint64_t newest_given_up(const Census& census) {
+  const Counting counting(census);
+  std::uint64_t newest = 0;
+  const auto look = [&](const JobId& lineage, VersionId id) {
+    if (!counting.counts(lineage, id)) newest = std::max(newest, id.version);
+  };
+  for (const LevelFileFact& fact : census.levels) look(fact.lineage, fact.id);
+  for (const PoolFileFact& file : census.files) look(file.lineage, file.head);
+  return newest;
+}
+
 std::optional<RecoveryPlan> plan_recovery(const Census& census) {
-  std::vector<JobId> lineages;
-  for (const LevelFileFact& fact : census.levels) {
-    if (std::ranges::find(lineages, fact.lineage) == lineages.end()) {
-      lineages.push_back(fact.lineage);
-    }
+  const Census counts = counted(census);
+  std::set<VersionId> ids;
+  for (const LevelFileFact& fact : counts.levels) ids.insert(fact.id);
+  for (auto id = ids.rbegin(); id != ids.rend(); ++id) {
+    auto plan = plan_for(counts, *id);
+    if (!plan) continue;
+    plan->lineage = census.lineage();
+    return plan;
   }
-  if (lineages.size() == 1) return plan_of_lineage(census, lineages.front());
-  std::optional<RecoveryPlan> best;
-  for (const JobId& lineage : lineages) {
-    Census of_one = census;
-    std::erase_if(of_one.levels, [&](const auto& fact) { return !(fact.lineage == lineage); });
-    auto plan = plan_of_lineage(of_one, lineage);
-    if (plan && (!best || best->id < plan->id)) best = std::move(plan);
-  }
-  return best;
+  return std::nullopt;
 }
 
 namespace {
@@ -127,19 +154,11 @@ std::optional<std::uint32_t> losses_left(const Census& census, VersionId id) {
   return least;
 }
 
-// Without the files of the nodes in `lost`.
-Census without(const Census& census, const std::set<std::uint32_t>& lost) {
-  Census left = census;
-  std::erase_if(left.levels,
-                [&](const LevelFileFact& fact) { return lost.contains(census.nodes[fact.at]); });
-  return left;
-}
-
 // Whether `id` can be had when any `count` nodes from `first` on are lost, besides `lost`.
 bool bears(const Census& census, VersionId id, std::uint32_t count, std::uint32_t first,
            std::set<std::uint32_t>& lost) {
   if (count == 0) {
-    const auto plan = plan_recovery(without(census, lost));
+    const auto plan = plan_recovery(census.without(lost));
     return plan && plan->id >= id;
   }
   const std::set<std::uint32_t> nodes(census.nodes.begin(), census.nodes.end());
@@ -155,7 +174,8 @@ bool bears(const Census& census, VersionId id, std::uint32_t count, std::uint32_
 
 }  // namespace
 
-std::optional<VersionId> best_guarded(const Census& census) {
+std::optional<VersionId> best_guarded(const Census& all) {
+  const Census census = counted(all);
   std::set<VersionId> ids;
   for (const LevelFileFact& fact : census.levels) ids.insert(fact.id);
   std::optional<VersionId> best;
@@ -183,7 +203,7 @@ std::string describe_holdings(const Census& census) {
   std::string text = "of " + std::to_string(census.job.ranks) +
                      " ranks these have a file of the pool on some node: " + list_of(with_file);
   std::map<VersionId, std::array<std::set<std::uint32_t>, 2>> held;
-  for (const LevelFileFact& fact : census.levels) {
+  for (const LevelFileFact& fact : counted(census).levels) {
     held[fact.id][fact.name.kind == LevelFileKind::guard ? 1 : 0].insert(fact.name.rank);
   }
   for (auto entry = held.rbegin(); entry != held.rend(); ++entry) {
@@ -191,6 +211,10 @@ std::string describe_holdings(const Census& census) {
             list_of(entry->second[0]) + ", guards of ranks " + list_of(entry->second[1]);
   }
   if (held.empty()) text += "; there are no images and no guards";
+  if (const std::uint64_t newest = newest_given_up(census); newest > 0) {
+    text += "; files of versions up to " + std::to_string(newest) +
+            " don't count: a later start went on without them";
+  }
   std::vector<std::string> hosts;
   for (std::uint32_t rank = 0; rank < census.hosts.size(); ++rank) {
     const bool leads = std::find(census.nodes.begin(), census.nodes.begin() + rank,

@@ -13,7 +13,7 @@ bool lost_something(Code code) {
   return code == Code::damaged || code == Code::not_found || code == Code::foreign;
 }
 
-// A8: of a file that a restart would use, or "".
+// levels.A8: of a file that a restart would use, or "".
 std::string damage_in(const Census& census) {
   for (const DamagedFileFact& damaged : census.damaged) {
     const PoolFileFact* const used = census.file_of(damaged.rank);
@@ -55,7 +55,7 @@ Result<std::unique_ptr<Pool>> Restart::open_whole(const OpenOptions& options) {
   return pool;
 }
 
-// A5.
+// levels.A5.
 Status Restart::check_parts(const Pool& pool) const {
   std::uint64_t words[] = {pool.of_image() ? 1U : 0U};
   PERDURE_TRY(agree_max(group_, Status::success(), words));
@@ -72,7 +72,8 @@ Status Restart::check_parts(const Pool& pool) const {
 
 // Puts every rank's file on its node, whatever version it holds. Says what was done.
 Result<std::string> Restart::fetch_files(const OpenOptions& options) {
-  BringBack files(group_, directory_, trust_);
+  lock_wait_ms_ = options.lock_wait_ms;
+  const BringBack files = back();
   PERDURE_TRY_ASSIGN(const bool here, files.exists());
   if (!here) {
     PERDURE_TRY(agree(group_, check_drains_known()));
@@ -82,7 +83,7 @@ Result<std::string> Restart::fetch_files(const OpenOptions& options) {
     PERDURE_TRY(leased_.take_for_now(options.job_name));
     return use_drained({});
   }
-  PERDURE_TRY_ASSIGN(auto census, take_census(group_, directory_, trust_));
+  PERDURE_TRY_ASSIGN(auto census, leased_.census(trust_));
   const bool ours = census.job.ranks == group_.ranks() &&
                     (options.any_job || census.job.job_name == options.job_name);
   if (!ours) return std::string();  // open_pool() says what is wrong
@@ -101,7 +102,8 @@ Result<std::string> Restart::fetch_files(const OpenOptions& options) {
   return bring_back(census_, {});
 }
 
-// A1, A4. Whether images of this version count more than the pool, which holds `held`.
+// levels.A1, levels.A4. Whether images of this version count more than the pool, which holds
+// `held`.
 bool Restart::counts(const Census& census, const std::optional<RecoveryPlan>& plan,
                      VersionId held) const {
   if (!plan || plan->id <= held) return false;
@@ -115,7 +117,7 @@ bool Restart::counts(const Census& census, const std::optional<RecoveryPlan>& pl
 
 // Without them nobody knows whether the job is a new one.
 Status Restart::check_drains_known() const {
-  const Status problem = leased_.problem();
+  Status problem = leased_.problem();
   if (problem.ok()) return problem;
   return Status(problem.code(), "no node of this job has the pool ", directory_,
                 ", and a drain that may have it can't be read: ", problem.message());
@@ -127,20 +129,99 @@ NodesHold Restart::hold_of(const std::optional<RecoveryPlan>& images, VersionId 
   return {census_.job.job_id, lineage, held};
 }
 
+// levels.A9.
+void Restart::note_given_up(const Census& census) {
+  const std::uint64_t newest = newest_given_up(census);
+  if (newest <= brought_.version) return;
+  sentences_.push_back(sentence("files of version ", newest,
+                                " on these nodes don't count: a later start went on without them"));
+}
+
+void Restart::note(const std::string& sentence) {
+  if (std::ranges::find(sentences_, sentence) == sentences_.end()) sentences_.push_back(sentence);
+}
+
+// levels.A10, of images and guards that the newest version would be made of.
+Status Restart::drop_damaged(Census& census) {
+  for (;;) {
+    const auto plan = plan_recovery(census);
+    if (!plan) return Status::success();
+    std::vector<std::uint64_t> damaged(census.levels.size(), 0);
+    for (std::size_t i = 0; i < census.levels.size(); ++i) {
+      const LevelFileFact& fact = census.levels[i];
+      if (fact.at != group_.rank() || !plan->uses(fact)) continue;
+      damaged[i] = back().check(fact).ok() ? 0 : 1;
+    }
+    PERDURE_TRY(group_.all_max(damaged));
+    if (std::ranges::all_of(damaged, [](auto word) { return word == 0; })) return Status::success();
+    for (std::size_t i = census.levels.size(); i-- > 0;) {
+      if (damaged[i] == 0) continue;
+      const LevelFileFact& fact = census.levels[i];
+      note(sentence(level_file_name(fact.name.kind, fact.name.rank, fact.name.slot), " on ",
+                    census.hosts[fact.at], ", of version ", fact.id.version,
+                    ", is damaged and counts as lost"));
+      census.levels.erase(census.levels.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+  }
+}
+
 // The newest version of all levels but the pool, if it counts more than `held`; empty: there is
 // none. Of equal ones that of the nodes.
-Result<std::string> Restart::bring_back(const Census& census, VersionId held) {
+Result<std::string> Restart::bring_back(Census census, VersionId held) {
+  PERDURE_TRY(drop_damaged(census));
   auto plan = plan_recovery(census);
-  const bool images = counts(census, plan, held);
-  if (!images) plan.reset();
-  PERDURE_TRY_ASSIGN(auto drained, use_drained(hold_of(plan, held)));
-  if (!drained.empty()) return drained;
-  if (!images && held.version > 0) return std::string();
-  auto used = back().use_images(census);
+  if (!counts(census, plan, held)) plan.reset();
+  if (plan) PERDURE_TRY(leased_.clear(nullptr));  // levels.A7
+  PERDURE_TRY_ASSIGN(auto brought, use_drained(hold_of(plan, held)));
+  if (brought.empty() && (plan || held.version == 0)) {
+    PERDURE_TRY_ASSIGN(brought, use_images(census, plan));
+  }
+  if (!brought.empty()) note_given_up(census);
+  return brought;
+}
+
+// In a lineage of its own where there is a drain: the nodes that are away may go on by themselves
+// with what they have of these versions.
+Result<std::string> Restart::use_images(const Census& census,
+                                        const std::optional<RecoveryPlan>& plan) {
+  JobRecord job = census.job;
+  job.lineage = census.lineage();
+  if (plan && leased_.any_usable()) {
+    PERDURE_TRY_ASSIGN(Ancestors ancestors, leased_.ancestors_of(job.lineage));
+    for (Ancestor& each : ancestors) each.until = std::min(each.until, plan->id);
+    ancestors.push_back({job.lineage, plan->id});
+    PERDURE_TRY_ASSIGN(job.lineage, fresh_lineage());
+    PERDURE_TRY(leased_.take(job, &ancestors));
+  }
+  if (plan) brought_ = plan->id;
+  auto used = back().use_images(census, job.lineage);
   const Status problem = leased_.problem();
   if (used.status().code() != Code::not_found || problem.ok()) return used;
   return Status(Code::not_found, used.status().message(),
                 "; a drain could not be used: ", problem.message());
+}
+
+Result<JobId> Restart::fresh_lineage() const {
+  JobId fresh;
+  if (group_.rank() == 0) fresh = random_job_id();
+  PERDURE_TRY(agree_max(group_, Status::success(), fresh.words));
+  return fresh;
+}
+
+// levels.A6.
+void Restart::note_fork(const LeasedDrain& leased, const DrainOffer& offer, const NodesHold& held) {
+  const bool drained = *offer.fork != offer.forked_from;
+  const std::string has = drained
+                              ? sentence(" has version ", offer.fork->version, " of another run")
+                              : std::string(" was used by another run");
+  const std::string instead = drained
+                                  ? sentence("; to go on from the other run's instead, add take=",
+                                             job_id_text(offer.fork_lineage), " to PERDURE_LEVELS")
+                                  : std::string("; the other run has drained nothing since");
+  sentences_.push_back(sentence(leased.place, has, " (", leased.newest->text(),
+                                "), which went on from version ", offer.forked_from.version,
+                                " without these nodes; they hold version ", held.id.version,
+                                ", which is not part of it and stays", instead));
 }
 
 // Of rank 0.
@@ -154,24 +235,21 @@ Status Restart::look_at_drain(std::size_t drain, const std::optional<NodesHold>&
   }
   PERDURE_TRY_ASSIGN(const auto offer, offer_of(leased.place, leased.newest, held));
   best.incarnation_max = std::max(best.incarnation_max, offer.versions.incarnation_max);
-  if (offer.fork) {
-    sentences_.push_back(sentence(
-        leased.place, " has version ", offer.fork->version, " of another run (",
-        leased.newest->text(), "), which went on from version ", offer.forked_from.version,
-        " without these nodes; they hold version ", held->id.version,
-        ", which is not part of it and stays. To go on from the other run's instead, add take=",
-        job_id_text(offer.fork_lineage), " to PERDURE_LEVELS"));
+  if (offer.fork) note_fork(leased, offer, *held);
+  const auto newest = std::ranges::find_if(offer.versions.manifests, [this](const Manifest& each) {
+    return !damaged_versions_.contains(each.directory);
+  });
+  if (newest == offer.versions.manifests.end() || !is_newer(newest->id, best.id)) {
+    return Status::success();
   }
-  const auto& manifests = offer.versions.manifests;
-  if (manifests.empty() || !is_newer(manifests.front().id, best.id)) return Status::success();
-  best.id = manifests.front().id;
+  best.id = newest->id;
   best.lineage = offer.lineage;
   best.drain = drain;
   return Status::success();
 }
 
-// The newest version that was drained, if it is newer than what is held and counts (A6). Rank 0
-// chooses, as it may see more of the directory than others, who then look again.
+// The newest version that was drained, if it is newer than what is held and counts (levels.A6).
+// Rank 0 chooses, as it may see more of the directory than others, who then look again.
 Result<std::optional<Restart::Drained>> Restart::find_drained(
     const std::optional<NodesHold>& held) {
   const std::size_t count = leased_.drains().size();
@@ -190,21 +268,29 @@ Result<std::optional<Restart::Drained>> Restart::find_drained(
       {words[0] - 1, {words[2], words[3]}, {{words[4], words[5]}}, words[1]});
 }
 
-// A7: what was found before the other runs were gone is looked for again. Empty: there is none.
+// levels.A7: what was found before the other runs were gone is looked for again. Empty: there is
+// none.
 Result<std::string> Restart::use_drained(const std::optional<NodesHold>& held) {
   PERDURE_TRY_ASSIGN(auto drained, find_drained(held));
   if (!drained) return std::string();
   PERDURE_TRY(leased_.clear(nullptr));
   PERDURE_TRY_ASSIGN(drained, find_drained(held));
   if (!drained) return std::string();
-  JobId fresh;
-  if (group_.rank() == 0) fresh = random_job_id();
-  PERDURE_TRY(agree_max(group_, Status::success(), fresh.words));
+  PERDURE_TRY_ASSIGN(const JobId fresh, fresh_lineage());
   PERDURE_TRY(begin_lineage(*drained, fresh).status());
-  PERDURE_TRY_ASSIGN(auto again, find_drained(held));  // now that nobody else publishes
-  if (!again) again = drained;
-  PERDURE_TRY_ASSIGN(const Manifest manifest, begin_lineage(*again, fresh));
-  return back().use_drained(manifest, again->incarnation_max);
+  for (bool first = true;; first = false) {
+    PERDURE_TRY_ASSIGN(auto again, find_drained(held));  // now that nobody else publishes
+    if (!again && !first) return std::string();
+    if (!again) again = drained;
+    PERDURE_TRY_ASSIGN(const Manifest manifest, begin_lineage(*again, fresh));
+    auto brought = back().use_drained(manifest, again->incarnation_max);
+    brought_ = manifest.id;
+    std::uint64_t words[] = {brought.status().code() == Code::damaged ? 1U : 0U};
+    PERDURE_TRY(agree_max(group_, Status::success(), words));
+    if (words[0] == 0) return brought;
+    damaged_versions_.insert(manifest.directory);  // levels.A10
+    note(brought.status().message() + "; it counts as lost");
+  }
 }
 
 // That is to be made of this version, with the lease of it. Called again it says another version.
@@ -241,7 +327,7 @@ Result<std::string> Restart::take_asked(const Census& census) {
   for (std::size_t i = 0; group_.rank() == 0 && local.ok() && i < leased_.drains().size(); ++i) {
     const LeasedDrain& leased = leased_.drains()[i];
     const auto ancestors = read_ancestors(leased.place, own);
-    const auto found = find_versions(leased.place, *take_);
+    const auto found = find_versions(leased.place, take_);
     local = ancestors.ok() ? found.status() : ancestors.status();
     if (!local.ok()) break;
     is_taken = is_taken || std::ranges::find(ancestors.value(), *take_, &Ancestor::lineage) !=
@@ -265,18 +351,16 @@ Result<std::string> Restart::take_asked(const Census& census) {
   best.drain = words[1];
   best.incarnation_max = words[2];
   best.id = {words[3], words[4]};
-  JobId fresh;
-  if (group_.rank() == 0) fresh = random_job_id();
-  PERDURE_TRY(agree_max(group_, Status::success(), fresh.words));
+  PERDURE_TRY_ASSIGN(const JobId fresh, fresh_lineage());
   PERDURE_TRY_ASSIGN(const Manifest manifest, begin_lineage(best, fresh));
   return back().use_drained(manifest, best.incarnation_max);
 }
 
-// A1, A2.
+// levels.A1, levels.A2.
 Result<std::unique_ptr<Pool>> Restart::open_newest(const OpenOptions& options,
                                                    std::unique_ptr<Pool> pool) {
   if (pool->went_back() && !pool->status().fell_back) return pool;
-  PERDURE_TRY_ASSIGN(const Census census, take_census(group_, directory_, trust_));
+  PERDURE_TRY_ASSIGN(const Census census, leased_.census(trust_));
   const VersionId held = id_of(pool->chosen());
   lineage_ = lineage_of(pool->job_id(), pool->lineage());
   auto plan = plan_recovery(census);
@@ -292,6 +376,7 @@ Result<std::unique_ptr<Pool>> Restart::open_newest(const OpenOptions& options,
   sentences_.clear();  // what is said of drains is said again
   pool.reset();
   const auto brought = bring_back(census, held);
+  if (brought.ok() && brought.value().empty()) return open_pool(directory_, group_, options);
   sentences_.push_back(
       brought.ok()
           ? brought.value() + "; the pool held version " + std::to_string(held.version)
@@ -302,6 +387,7 @@ Result<std::unique_ptr<Pool>> Restart::open_newest(const OpenOptions& options,
 BringBack Restart::back() const {
   BringBack back(group_, directory_, trust_);
   back.keep_damaged(own_damaged_);
+  back.wait_for_locks(lock_wait_ms_);
   return back;
 }
 
@@ -316,9 +402,9 @@ Result<Restart::Elsewhere> Restart::find_elsewhere(const Census& census) {
   return plan ? Elsewhere{plan->id, "in images on the nodes"} : Elsewhere{};
 }
 
-// A8.
-Status Restart::check_older(const Census& census, const OpenOptions& options,
-                            const Status& damage) {
+// levels.A8.
+Status Restart::check_older(Census census, const OpenOptions& options, const Status& damage) {
+  PERDURE_TRY(drop_damaged(census));
   PERDURE_TRY_ASSIGN(const Elsewhere other, find_elsewhere(census));
   std::uint64_t newest = 0;
   for (const PoolFileFact& file : census.files) newest = std::max(newest, file.head.version);
@@ -329,20 +415,23 @@ Status Restart::check_older(const Census& census, const OpenOptions& options,
   if (options.pool.allow_older) {
     sentences_.push_back(sentence(damage.message(),
                                   "; an older version was asked for: it gives up ", given_up,
-                                  ", and the damaged file is kept as rank-NNNNN.damaged"));
+                                  ", or less, and a damaged file that is replaced is kept as "
+                                  "rank-NNNNN.damaged"));
     return Status::success();
   }
   if (other.id.version == 0) return damage;
-  return Status(Code::damaged, damage.message(), "; version ", other.id.version, " is whole ",
-                other.where, ": start with PERDURE_ALLOW_OLDER to go back to it, which gives up ",
-                given_up, " and keeps the damaged file as rank-NNNNN.damaged");
+  return Status(
+      Code::damaged, damage.message(), "; version ", other.id.version, " is whole ", other.where,
+      ": start with PERDURE_ALLOW_OLDER to go back to it, or to a newer one that the ranks' "
+      "files still have, which gives up ",
+      given_up, ", or less, and keeps a damaged file that is replaced as rank-NNNNN.damaged");
 }
 
 // A pool that recovery refuses: what is newer counts, a version that the ranks' files still hold,
 // or one of other levels.
 Result<std::unique_ptr<Pool>> Restart::open_older(const OpenOptions& options,
                                                   const Status& refused) {
-  const auto census = take_census(group_, directory_, trust_);
+  const auto census = leased_.census(trust_);
   if (!census.ok() || census.value().job.ranks != group_.ranks()) return refused;
   const std::string damage = damage_in(census.value());
   if (!damage.empty() || data_damaged_) {
@@ -356,7 +445,9 @@ Result<std::unique_ptr<Pool>> Restart::open_older(const OpenOptions& options,
   if (pool.ok()) lineage_ = lineage_of(pool.value()->job_id(), pool.value()->lineage());
   if (pool.ok()) pool.value().reset();
   const auto brought = bring_back(census.value(), held);
-  if (brought.status().code() == Code::not_found && held.version == 0) return refused;
+  if (brought.status().code() == Code::not_found && held.version == 0) {
+    return Status(refused.code(), refused.message(), "; ", brought.status().message());
+  }
   if (brought.ok() && !brought.value().empty()) {
     sentences_.push_back(brought.value() + ", because " + refused.message());
     return open_pool(directory_, group_, options);

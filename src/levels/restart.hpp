@@ -7,39 +7,46 @@
 //   3  the pool is opened; a copy of a newer version on another level takes its place
 //
 // Invariants
-//   A1  What is newer counts, wherever it is: a node that comes back may hold files of long ago,
-//       and the pool of all ranks may be an old copy. Ages are VersionIds: an incarnation is a
+//   levels.A1  What is newer counts, wherever it is: a node that comes back may hold files of long
+//       ago, and the pool of all ranks may be an old copy. Ages are VersionIds: an incarnation is a
 //       time, so two histories of a job never share one.
-//   A2  What a restore gave up does not count. A pool to which one went back, and which has not
-//       committed since, says so by its next number (recover.cpp), and nothing newer takes its
+//   levels.A2  What a restore gave up does not count. A pool to which one went back, and which has
+//       not committed since, says so by its next number (recover.cpp), and nothing newer takes its
 //       place. What is committed later is of a higher incarnation than all that was given up.
-//   A3  Nothing is deleted by a refusal. Files of the pool are replaced when every rank has what
-//       takes their place (bring_back.hpp, B2).
+//   levels.A3  Nothing is deleted by a refusal. Files of the pool are replaced when every rank has
+//       what takes their place (bring_back.hpp, levels.B2).
 //
-//   A4  Where some rank is ahead of the version that the pool would go back to, an image of that
-//       version in a later incarnation counts more. The pool may be old on the rank that lags,
+//   levels.A4  Where some rank is ahead of the version that the pool would go back to, an image of
+//       that version in a later incarnation counts more. The pool may be old on the rank that lags,
 //       while another had left the commit and put into arrays that the third had not yet opened
-//       again (commit.cpp, I4 holds within one history). Images are never stored to.
-//   A5  The pool's version counts only if what is committed with it can go back to it: all parts of
-//       its cached files are on nodes of this job (part_facts.hpp, F2), or the version was brought
-//       back from images, which have the files (levels.hpp, K5). Otherwise it is lost, with the
-//       nodes that kept the missing parts.
-//   A6  A drained version of another lineage counts only where that lineage was made from what the
-//       nodes have, or from a later version, or where the nodes have none. Otherwise they hold
-//       versions beyond it, which were acknowledged, and which whoever went on from the drain did
-//       not know: they stay, and the sentence has both numbers. The user may ask for the other.
-//   A8  A file that is damaged, and not lost, is no reason to give up versions without a word: if
-//       what other levels have is older than what some rank's file holds, the start is refused,
-//       and says what it is and how to have it, unless an older version was asked for
+//       again (commit.cpp, pool.I4 holds within one history). Images are never stored to.
+//   levels.A5  The pool's version counts only if what is committed with it can go back to it: all
+//       parts of its cached files are on nodes of this job (part_facts.hpp, parts.F2), or the
+//       version was brought back from images, which have the files (levels.hpp, levels.K5).
+//       Otherwise it is lost, with the nodes that kept the missing parts.
+//   levels.A6  A drained version of another lineage counts only where that lineage was made from
+//       what the nodes have, or from a later version, or where the nodes have none. Otherwise they
+//       hold versions beyond it, which were acknowledged, and which whoever went on from the drain
+//       did not know: they stay, and the sentence has both numbers. The user may ask for the other.
+//   levels.A8  A file that is damaged, and not lost, is no reason to give up versions without a
+//       word: if what other levels have is older than what some rank's file holds, the start is
+//       refused, and says what it is and how to have it, unless an older version was asked for
 //       (PERDURE_ALLOW_OLDER). Its header and its data are alike. The file is kept.
-//   A7  Before anything is made of a drained version, or a pool is made anew, every run that holds
-//       a lease of a drain is gone, and this run has it (lease.hpp, 1 to 3).
+//   levels.A9  What a later start gave up, for lack of a node that is here now, does not count,
+//       which is reported (recovery_plan.hpp, levels.P1; levels.hpp, levels.K3). If nothing newer
+//       can be had, as the drain from which that start went on can't be read, the start is refused.
+//   levels.A10 An image, guard or drained version that is damaged counts as lost, and is reported:
+//       its data are read before it is chosen, or else the next one is.
+//   levels.A7  Before anything is made of a drained version or, where there is a drain, of images,
+//       or a pool is made anew, every run that holds a lease of a drain is gone, and this run has
+//       it (lease.hpp, 1 to 3).
 //
 // Threads: collective calls. Failure: on all ranks or on none.
 #pragma once
 
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -89,19 +96,25 @@ class Restart {
   Result<std::string> fetch_files(const OpenOptions& options);
   bool counts(const Census& census, const std::optional<RecoveryPlan>& plan, VersionId held) const;
   NodesHold hold_of(const std::optional<RecoveryPlan>& images, VersionId held) const;
-  Result<std::string> bring_back(const Census& census, VersionId held);
+  Result<std::string> bring_back(Census census, VersionId held);
+  Result<std::string> use_images(const Census& census, const std::optional<RecoveryPlan>& plan);
+  Result<JobId> fresh_lineage() const;
   Result<std::optional<Drained>> find_drained(const std::optional<NodesHold>& held);
+  void note(const std::string& sentence);
+  Status drop_damaged(Census& census);
   Status look_at_drain(std::size_t drain, const std::optional<NodesHold>& held, Drained& best);
+  void note_fork(const LeasedDrain& leased, const DrainOffer& offer, const NodesHold& held);
   Result<std::string> use_drained(const std::optional<NodesHold>& held);
   Result<Manifest> begin_lineage(const Drained& drained, const JobId& fresh);
   Result<std::string> take_asked(const Census& census);
+  void note_given_up(const Census& census);
   Status check_drains_known() const;
   struct Elsewhere {
     VersionId id;  // version 0: there is none
     std::string where;
   };
   Result<Elsewhere> find_elsewhere(const Census& census);
-  Status check_older(const Census& census, const OpenOptions& options, const Status& damage);
+  Status check_older(Census census, const OpenOptions& options, const Status& damage);
   BringBack back() const;
   Result<std::unique_ptr<Pool>> open_newest(const OpenOptions& options, std::unique_ptr<Pool> pool);
   Result<std::unique_ptr<Pool>> open_older(const OpenOptions& options, const Status& refused);
@@ -117,6 +130,9 @@ class Restart {
   std::string whole_elsewhere_;
   bool data_damaged_ = false;  // of the pool's version, on some rank
   bool own_damaged_ = false;   // this rank's file
+  std::uint32_t lock_wait_ms_ = 0;
+  VersionId brought_;                       // back from other levels
+  std::set<std::string> damaged_versions_;  // directories of drains, levels.A10
 };
 
 }  // namespace perdure

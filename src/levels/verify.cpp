@@ -58,6 +58,7 @@ class Verification {
   Result<LevelsReport> run() {
     PERDURE_TRY_ASSIGN(census_, census_of(directories_, options_.trust));
     report_.job = census_.job;
+    note_histories();
     for (const LevelFileFact& fact : census_.levels) total_ += fact.payload_bytes;
     look_at_pool();
     for (std::uint32_t node = 0; node < directories_.size(); ++node) {
@@ -85,6 +86,7 @@ class Verification {
     }
   }
 
+  void note_histories();
   void look_at_pool();
   void look_at_rank_file(std::uint32_t node, std::uint32_t rank);
   Status look_at_node(std::uint32_t node);
@@ -109,12 +111,24 @@ class Verification {
   Census census_;  // of what is whole
   std::set<VersionId> ids_;
   std::optional<VersionId> held_;  // by the ranks' files
-  bool went_back_ = false;         // restart.hpp, A2
+  bool went_back_ = false;         // restart.hpp, levels.A2
   LevelsReport report_;
   std::vector<Drain> drains_;
   std::uint64_t done_ = 0;
   std::uint64_t total_ = 0;
 };
+
+// Of the lineages on the nodes, as far as the drains know.
+void Verification::note_histories() {
+  for (const JobId& lineage : census_.lineages()) {
+    for (const std::string& drain : options_.drains) {
+      auto read = read_ancestors(place_of_pool(drain, directories_.front()), lineage);
+      if (!read.ok() || read.value().empty()) continue;
+      census_.histories.push_back({lineage, read.take()});
+      break;
+    }
+  }
+}
 
 // The ranks' files that a restart would use, and what they say together.
 void Verification::look_at_pool() {
@@ -208,7 +222,7 @@ Status Verification::look_at_node(std::uint32_t node) {
 }
 
 Census Verification::of_version(VersionId id) const {
-  Census alone = census_;
+  Census alone = counted(census_);
   std::erase_if(alone.levels, [id](const LevelFileFact& fact) { return fact.id != id; });
   return alone;
 }
@@ -279,7 +293,7 @@ Status Verification::read_all(const Manifest& manifest) {
   return Status::success();
 }
 
-// restart.hpp, A5.
+// restart.hpp, levels.A5.
 std::string Verification::missing_without(VersionId held,
                                           const std::set<std::uint32_t>& lost) const {
   const bool of_image = std::ranges::any_of(census_.files, [&](const auto& file) {
@@ -291,10 +305,10 @@ std::string Verification::missing_without(VersionId held,
       census_.parts_where([&](std::uint32_t node) { return !lost.contains(node); }), version);
 }
 
-// restart.hpp, A1, A2, A5 and A6.
+// restart.hpp, levels.A1, levels.A2, levels.A5 and levels.A6.
 RestartVersion Verification::without(const std::set<std::uint32_t>& lost) const {
   RestartVersion best;
-  JobId lineage = census_.lineage();
+  JobId lineage = census_.without(lost).lineage();
   const bool files_there = std::ranges::none_of(
       lost, [this](std::uint32_t node) { return !report_.nodes[node].ranks.empty(); });
   if (held_ && files_there && missing_without(*held_, lost).empty()) {
@@ -302,8 +316,7 @@ RestartVersion Verification::without(const std::set<std::uint32_t>& lost) const 
     lineage = census_.file_of(0)->lineage;
   }
   if (best.level == RestartLevel::pool && went_back_) return best;
-  Census left = census_;
-  std::erase_if(left.levels, [&](const LevelFileFact& fact) { return lost.contains(fact.at); });
+  const Census left = census_.without(lost);
   const auto plan = plan_recovery(left);
   if (plan && (best.level == RestartLevel::none || is_newer(plan->id, best.id))) {
     best = {RestartLevel::nodes, plan->id};

@@ -420,7 +420,7 @@ Result<bool> CachedFile::admit(MpiGroup& group, const NodeMap& map, const CacheO
   return words[0] != 0;
 }
 
-// F1 of part_facts.hpp: all nodes have made their parts, and nobody can write yet.
+// parts.F1 of part_facts.hpp: all nodes have made their parts, and nobody can write yet.
 Status CachedFile::join_pool(MpiGroup& group, Pool* pool, std::uint64_t file_bytes, bool kept) {
   if (pool == nullptr) return agree(group, Status::success());
   base_version_ = pool->status().version;
@@ -433,7 +433,7 @@ Status CachedFile::join_pool(MpiGroup& group, Pool* pool, std::uint64_t file_byt
   return agree(group, joined);
 }
 
-// F1 of part_facts.hpp: the file has all, and no node has removed its part.
+// parts.F1 of part_facts.hpp: the file has all, and no node has removed its part.
 Status CachedFile::release_part(MpiGroup& group) {
   return agree(group, local_rank_ == 0 ? part().set_in_use(false) : Status::success());
 }
@@ -460,7 +460,7 @@ Status CachedFile::prepare(std::uint64_t version) {
 }
 
 // Node 0 says how large the file was; a part that is recovered must know, or what was handed to the
-// file beyond the end of its own bytes would stay there (P9).
+// file beyond the end of its own bytes would stay there (cache.P9).
 Status CachedFile::set_base_version(std::uint64_t version) {
   base_version_ = version;
   PERDURE_TRY_ASSIGN(auto first, at(0));
@@ -481,7 +481,7 @@ Status CachedFile::tear_down(bool keep) {
   return leave_part(std::move(part_), keep);
 }
 
-// C5: no process has to find out whether those that still hold the part are dying (C4).
+// cache.C5: no process has to find out whether those that still hold the part are dying (cache.C4).
 Status CachedFile::tear_down_together(MpiGroup& group, bool gives_up, bool keep) {
   gives_up = gives_up && part_.part != nullptr;  // else it still stands aside here
   const std::array<std::uint64_t, 2> own = {node_, gives_up ? 1U : 0U};
@@ -524,8 +524,8 @@ Status CachedFile::hand_over_own() {
   return handed.ok() ? ended : handed;
 }
 
-// P14 of change_record.hpp: all nodes have handed over, and none has removed its part. One that
-// outlives the others by a crash must know what they did to the file last.
+// cache.P14 of change_record.hpp: all nodes have handed over, and none has removed its part. One
+// that outlives the others by a crash must know what they did to the file last.
 Status CachedFile::record_last_change() {
   PERDURE_TRY(part().changes().begin());
   return part().changes().end();

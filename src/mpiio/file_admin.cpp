@@ -44,6 +44,12 @@ bool is_native(const char* datarep) {
   return datarep != nullptr && std::strcmp(datarep, "native") == 0;
 }
 
+// Collective: all ranks are in the call that the caller has named. To be asked before the MPI
+// library is, which waits for ranks that are in another one.
+int meet(OpenFile& open) {
+  return finish(open, Status::success());
+}
+
 // Collective. Another representation is the MPI library's affair, if no other handle is cached: the
 // two would not see each other's bytes.
 int pass_through(OpenFile& open) {
@@ -141,9 +147,13 @@ int file_set_view(MPI_File file, MPI_Offset displacement, MPI_Datatype etype, MP
     if (const int error = pass_through(*open); error != MPI_SUCCESS) return error;
     open = nullptr;
   }
-  const int error = FileCalls::set_view::real(file, displacement, etype, filetype, datarep, info);
-  if (open == nullptr || error != MPI_SUCCESS) return error;
+  const auto make = [&] {
+    return FileCalls::set_view::real(file, displacement, etype, filetype, datarep, info);
+  };
+  if (open == nullptr) return make();
   const CollectiveCall call(*open->group, "MPI_File_set_view", open->number);
+  if (const int error = meet(*open); error != MPI_SUCCESS) return error;
+  if (const int error = make(); error != MPI_SUCCESS) return error;
   const auto of_etype = map_of(etype);
   const auto of_filetype = map_of(filetype);
   Status good = of_etype.ok() ? of_filetype.status() : of_etype.status();
@@ -181,8 +191,7 @@ int file_seek_shared(MPI_File file, MPI_Offset offset, int whence) {
   }
   const CollectiveCall call(*open->group, "MPI_File_seek_shared", open->number);
   // Nobody moves the pointer while rank 0 reads and stores it.
-  PERDURE_ASSERT(open->group != nullptr);
-  if (const int error = finish(*open, Status::success()); error != MPI_SUCCESS) return error;
+  if (const int error = meet(*open); error != MPI_SUCCESS) return error;
   Status status;
   if (open->group->rank() == 0) {
     auto current = open->file->load_pointer(open->shared_pointer);
@@ -212,9 +221,12 @@ int file_get_position_shared(MPI_File file, MPI_Offset* offset) {
 
 int file_set_atomicity(MPI_File file, int flag) {
   OpenFile* open = find_file(file);
-  const int error = FileCalls::set_atomicity::real(file, flag);
-  if (open == nullptr || error != MPI_SUCCESS) return error;
+  if (open == nullptr) return FileCalls::set_atomicity::real(file, flag);
   const CollectiveCall call(*open->group, "MPI_File_set_atomicity", open->number);
+  if (const int error = meet(*open); error != MPI_SUCCESS) return error;
+  if (const int error = FileCalls::set_atomicity::real(file, flag); error != MPI_SUCCESS) {
+    return error;
+  }
   // The lock of atomic mode is in the part.
   const Status cached = flag != 0 ? open->file->become_cached() : Status::success();
   if (const int raised = finish(*open, cached); raised != MPI_SUCCESS) return raised;

@@ -86,7 +86,7 @@ void end_alone() {
   }
 }
 
-// E4.
+// base.E4.
 const ForkGuard& process() {
   static const ForkGuard guard;
   return guard;

@@ -8,9 +8,10 @@
 //                 process of the node that has it removes it; others go on with it. Of a file on
 //                 several nodes a process first tells the others that it asks them nothing any
 //                 more, and serves those that still ask it for up to `linger_ms`; its part stays,
-//                 handed over, as the others' knowledge of the file must not be older (P14). A file
-//                 that is committed with a pool is left as a crash leaves it: it goes back to the
-//                 pool's version, and what has been written since is not made to look like one.
+//                 handed over, as the others' knowledge of the file must not be older (cache.P14).
+//                 A file that is committed with a pool is left as a crash leaves it: it goes back
+//                 to the pool's version, and what has been written since is not made to look like
+//                 one.
 //
 // Threads: any. Failure: said on stderr, with where the bytes are and what saves them; the process
 // does not end with 0.

@@ -41,7 +41,7 @@ Status CachedFile::end_set_size(MpiGroup& group) {
   return is_aside() ? Status::success() : part().changes().end();
 }
 
-// P14 of change_record.hpp.
+// cache.P14 of change_record.hpp.
 Status CachedFile::allocate(std::uint64_t bytes) {
   (void)part().changes().note();
   const Status allocated = backing_.allocate(bytes);

@@ -27,7 +27,7 @@ PartFact fact_of(const PartHeaderFormat& header, const PartStateFormat& state) {
 }
 
 // The pool is at the version after which the part began to change, or at the next one, for which
-// all was durable here when it was committed (part_versions.hpp, P8).
+// all was durable here when it was committed (part_versions.hpp, cache.P8).
 bool holds_version(const PartFact& part, const PoolVersion& version) {
   if (part.noted == 0) return true;  // its making was cut short: nobody has used it
   const std::uint64_t newest = part.noted - 1;
@@ -37,7 +37,7 @@ bool holds_version(const PartFact& part, const PoolVersion& version) {
   if (part.fresh && version.version == part.pool_version &&
       version.image_incarnation > part.pool_incarnation &&
       version.image_incarnation < part.next_incarnation) {
-    return true;  // F1
+    return true;  // parts.F1
   }
   return version.incarnation ==
          (version.version == part.pool_version ? part.pool_incarnation : part.next_incarnation);

@@ -8,15 +8,15 @@
 // of all that was committed since.
 //
 // Invariants
-//   F1  The parts of a file are in use (PartStateFormat::in_use) from before the program can write
-//       to it until the cached file has all. They are made before the first of them is, and
+//   parts.F1  The parts of a file are in use (PartStateFormat::in_use) from before the program can
+//       write to it until the cached file has all. They are made before the first of them is, and
 //       removed after the last of them is no longer. So where one is in use, all are there, or
 //       were lost.
 //       Until then they are fresh, and the file has all by itself, also for an image of the
 //       version that the life which made them took before its first commit.
-//   F2  A part in use that belongs to the version's line (is_of_line) and is not there with what
-//       the version had makes the version incomplete. One of an older life was left on a node that
-//       the job had not got meanwhile, and is of no interest.
+//   parts.F2  A part in use that belongs to the version's line (is_of_line) and is not there with
+//       what the version had makes the version incomplete. One of an older life was left on a node
+//       that the job had not got meanwhile, and is of no interest.
 //
 // Threads: any. Failure: a part that can't be read counts as one that is not there.
 #pragma once
@@ -59,7 +59,7 @@ bool holds_version(const PartFact& part, const PoolVersion& version);
 // Whether it was made with the version, or in the life of the job that committed it.
 bool is_of_line(const PartFact& part, const PoolVersion& version);
 
-// F2. Why the files can't all go back to the version; "" if they can.
+// parts.F2. Why the files can't all go back to the version; "" if they can.
 std::string missing_parts(const std::vector<PartFact>& parts, const PoolVersion& version);
 
 // Whether a file of this name is a part, or belongs to one.

@@ -7,7 +7,7 @@
 namespace perdure {
 
 Status Device::allocate(std::uint64_t, std::size_t) {
-  return Status::success();  // D5: resize() did
+  return Status::success();  // pmem.D5: resize() did
 }
 
 Status Device::discard(std::uint64_t offset, std::size_t count) {

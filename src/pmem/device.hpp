@@ -6,14 +6,15 @@
 // tmpfs file, an ordinary file, an emulated memory and the crash double of the tests are one thing.
 //
 // Rules
-//   D1  A byte is durable once it was flushed after its last store and a fence returned after the
-//       flush. copy() counts as store and flush; store() and plain stores through base() do not.
-//       Non-temporal stores through base() do once stored_past_cache() has announced them.
-//   D2  An aligned 8-byte store reaches the device whole or not at all; nothing larger does.
-//   D3  A store that was not flushed may become durable at any time (cache eviction, write-back).
-//   D4  A fence orders the flushes and copies of the calling thread only; a thread that helps with
-//       copying fences before it reports that it is done.
-//   D5  base() never changes while the device is open; resize() only grows, and allocates: no
+//   pmem.D1  A byte is durable once it was flushed after its last store and a fence returned after
+//       the flush. copy() counts as store and flush; store() and plain stores through base() do
+//       not. Non-temporal stores through base() do once stored_past_cache() has announced them.
+//   pmem.D2  An aligned 8-byte store reaches the device whole or not at all; nothing larger does.
+//   pmem.D3  A store that was not flushed may become durable at any time (cache eviction,
+//       write-back).
+//   pmem.D4  A fence orders the flushes and copies of the calling thread only; a thread that helps
+//       with copying fences before it reports that it is done.
+//   pmem.D5  base() never changes while the device is open; resize() only grows, and allocates: no
 //       store into [0, size_bytes()) can fail later for want of space. A device with holes (a
 //       shared file, file_device.hpp) must be given space by allocate() first.
 //
@@ -67,7 +68,7 @@ class Device {
   Device() = default;
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
-  virtual ~Device() = default;  // unmaps; what was not fenced is in the hands of D3
+  virtual ~Device() = default;  // unmaps; what was not fenced is in the hands of pmem.D3
 
   virtual DeviceDescription describe() const = 0;
   virtual DeviceFile file() const { return {}; }
@@ -94,7 +95,7 @@ class Device {
   // Ordinary store of `count` bytes at `offset`: durable after flush() and fence().
   virtual void store(std::uint64_t offset, const void* source, std::size_t count) = 0;
 
-  // One aligned 8-byte store (D2): durable after flush() and fence().
+  // One aligned 8-byte store (pmem.D2): durable after flush() and fence().
   virtual void store_word(std::uint64_t offset, std::uint64_t word) = 0;
 
   // Store past the cache where the processor allows it: durable after fence(), no flush() needed.

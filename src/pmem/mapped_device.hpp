@@ -68,7 +68,7 @@ class MappedDevice : public Device {
   void store_word(std::uint64_t offset, std::uint64_t word) override {
     PERDURE_ASSERT(offset % sizeof word == 0);
     auto* to = reinterpret_cast<std::uint64_t*>(writable(offset, sizeof word));
-    // D2: one store instruction, and not before the stores in front of it.
+    // pmem.D2: one store instruction, and not before the stores in front of it.
     std::atomic_ref<std::uint64_t>(*to).store(word, std::memory_order_release);
     counters_.add_store(sizeof word);
   }

@@ -64,7 +64,7 @@ Result<MappedFile> MappedFile::map(OpenFile file) {
   Result<AddressRange> addresses = AddressRange::reserve(round_up(size));
   if (!addresses.ok()) return addresses.status();
   MappedFile mapped(std::move(file), addresses.take());
-  // D5: a file with holes, such as a sparse copy, gets its blocks now or is refused.
+  // pmem.D5: a file with holes, such as a sparse copy, gets its blocks now or is refused.
   const bool has_holes = static_cast<std::uint64_t>(status.st_blocks) * 512 < size;
   if (has_holes && !mapped.file_.read_only && !mapped.file_.shared) {
     PERDURE_TRY(mapped.allocate(0, size));

@@ -2,7 +2,7 @@
 //
 // The set of byte ranges that an ordinary file has still to write back: noted by flush(), taken by
 // fence(). Bounded: more than `most` separate ranges become the one range that holds them all,
-// which is correct (writing back too much never hurts, D3) and then also faster.
+// which is correct (writing back too much never hurts, pmem.D3) and then also faster.
 #pragma once
 
 #include <cstddef>

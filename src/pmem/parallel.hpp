@@ -5,11 +5,12 @@
 //
 // After a call, the bytes are durable when the calling thread has fenced, as if it had done all the
 // work: the other threads fence what they wrote before they report that they are done (device.hpp,
-// D4). The work is handed out in aligned chunks, so that threads neither share cache lines nor wait
-// for a slow one. A range too small to be worth waking anybody for is done by the calling thread.
+// pmem.D4). The work is handed out in aligned chunks, so that threads neither share cache lines nor
+// wait for a slow one. A range too small to be worth waking anybody for is done by the calling
+// thread.
 //
 // Threads: one call at a time. The source must not change during a call. Failure: the first failed
-// fence of another thread; which bytes are durable then is unknown (D3).
+// fence of another thread; which bytes are durable then is unknown (pmem.D3).
 #pragma once
 
 #include <atomic>

@@ -43,7 +43,7 @@ class NotedDevice final : public Device {
   }
 
   void fail_from_fence(int fence) { fail_at_ = fence; }
-  // D4: only the thread that called may still have to fence.
+  // pmem.D4: only the thread that called may still have to fence.
   bool others_fenced() const {
     return unfenced_.empty() || (unfenced_.size() == 1 && unfenced_.count(caller_) == 1);
   }

@@ -41,7 +41,7 @@ const LeafEntry* first_from(const ArrayNode& node, ArrayId from, ArrayId& found)
   return nullptr;
 }
 
-// T1: makes the node at `at` one that can be changed.
+// pool.T1: makes the node at `at` one that can be changed.
 ArrayNode& own(Shared<ArrayNode>& at) {
   if (!at.alone() || at->page != 0) at = Shared<ArrayNode>(new ArrayNode(*at));
   return *at;

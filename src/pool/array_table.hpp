@@ -11,10 +11,10 @@
 //   branch  up to fan_out nodes that are lower by one
 //
 // Invariants
-//   T1  A node that more than one table, or node, refers to is never changed; nor is one that has a
-//       page, as a version on the medium may have it.
-//   T2  A node lives as long as a table refers to it. When it goes, its page is free.
-//   T3  No leaf and no branch is empty, and every leaf is at height 0.
+//   pool.T1  A node that more than one table, or node, refers to is never changed; nor is one that
+//       has a page, as a version on the medium may have it.
+//   pool.T2  A node lives as long as a table refers to it. When it goes, its page is free.
+//   pool.T3  No leaf and no branch is empty, and every leaf is at height 0.
 //
 // Threads: as the pool; nodes are counted without atomics.
 #pragma once

@@ -42,7 +42,7 @@ std::map<ArrayId, std::string> names_in(const ArrayTable& table) {
   return names;
 }
 
-// T3, and the sums of each node.
+// pool.T3, and the sums of each node.
 void check_node(const ArrayNode& node, std::uint64_t& arrays) {
   std::uint64_t below = 0;
   for (const auto& entry : node.entries) below += entry ? 1U : 0U;

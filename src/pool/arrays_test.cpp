@@ -162,7 +162,7 @@ TEST_F(Arrays, that_are_compared_are_saved_again_after_a_commit_that_failed) {
 
 TEST_F(Arrays, refuse_options_that_contradict_their_mode) {
   open();
-  alignas(4096) std::int64_t buffer[512];
+  alignas(4096) static std::int64_t buffer[4096];
   ArrayOptions with_buffer;
   with_buffer.buffer = buffer + 1;  // not a page's
   ArrayOptions both = compared();
@@ -170,7 +170,7 @@ TEST_F(Arrays, refuse_options_that_contradict_their_mode) {
   const std::pair<ArrayShape, ArrayOptions> wrong[] = {
       {shape(ArrayMode::copy, 10), compared()},
       {shape(ArrayMode::log, 10), both},
-      {shape(ArrayMode::log, 10), with_buffer},
+      {shape(ArrayMode::log, 4000), with_buffer},
       {shape(ArrayMode::twin, 10), with_buffer},
       {shape(ArrayMode::flush, 10, false), with_buffer},
       {shape(ArrayMode::flush, 10, true), {}},

@@ -3,8 +3,8 @@
 // Background saver: one thread that saves arrays while the application computes.
 //
 // Threads: start() and the waits are called from the pool's thread. The thread touches only the
-// arrays handed to start(), in their order, and fences its own stores (device.hpp, D4), all under
-// the token, if there is one; it never calls the group.
+// arrays handed to start(), in their order, and fences its own stores (device.hpp, pmem.D4), all
+// under the token, if there is one; it never calls the group.
 #pragma once
 
 #include <condition_variable>

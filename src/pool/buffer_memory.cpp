@@ -3,17 +3,23 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <link.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <array>
+#include <atomic>
 #include <cinttypes>
 #include <cstdio>
+#include <cstring>
+#include <mutex>
 #include <optional>
 #include <sstream>
 #include <string>
 
 #include "base/files.hpp"
+#include "base/fork_guard.hpp"
 #include "pool/fault_tracker.hpp"
 #include "pool/written_pages_abi.hpp"
 
@@ -94,10 +100,28 @@ Status refused(std::uint64_t byte, const char* what) {
                 "buffer in the host's memory, and copy to it before each commit");
 }
 
+// How many libraries the process has loaded so far.
+std::uint64_t libraries_loaded() {
+  std::uint64_t loaded = 0;
+  const auto first = [](dl_phdr_info* info, std::size_t, void* result) {
+    *static_cast<std::uint64_t*>(result) = info->dlpi_adds;
+    return 1;
+  };
+  (void)::dl_iterate_phdr(first, &loaded);
+  return loaded;
+}
+
 bool cuda_is_in_use() {
+  // A name is looked for in many directories, so only after a library was loaded.
+  static std::atomic<std::uint64_t> none_in{0};
+  const std::uint64_t loaded = libraries_loaded();
+  if (none_in == loaded) return false;
   // Only if the program has loaded the driver. CUresult of a question about an address of ours.
   void* const driver = ::dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
-  if (driver == nullptr) return false;
+  if (driver == nullptr) {
+    none_in = loaded;
+    return false;
+  }
   using Ask = int(void*, int, std::uint64_t);
   auto* const ask = reinterpret_cast<Ask*>(::dlsym(driver, "cuPointerGetAttribute"));
   constexpr int memory_type = 2;
@@ -111,12 +135,33 @@ bool cuda_is_in_use() {
   return answer != not_initialised && answer != deinitialised;
 }
 
+// Kept open, as opening costs as much as the answer. A forked child opens its own.
+std::atomic<int> status_file{-1};
+
+void close_status_in_child() {
+  if (const int fd = status_file.exchange(-1); fd >= 0) ::close(fd);
+}
+
+int open_status() {
+  static std::mutex mutex;
+  const std::lock_guard<std::mutex> lock(mutex);
+  if (status_file >= 0) return status_file;
+  static std::once_flag once;
+  std::call_once(once, [] { in_forked_children(close_status_in_child); });
+  status_file = open_kernel_file("/proc/self/status", O_RDONLY).release();
+  return status_file;
+}
+
 // VmPin of proc_pid_status(5): pages that io_uring, RDMA and others have pinned.
 bool pages_are_pinned() {
-  const std::string text = read_kernel_text("/proc/self/status");
-  const std::size_t at = text.find("VmPin:");
-  std::uint64_t pinned_kib = 1;  // unknown
-  if (at != std::string::npos) (void)std::sscanf(text.c_str() + at, "VmPin: %" SCNu64, &pinned_kib);
+  const int open = status_file;
+  std::array<char, 8192> text;
+  const ssize_t count = ::pread(open >= 0 ? open : open_status(), text.data(), text.size() - 1, 0);
+  if (count <= 0) return true;  // unknown
+  text[static_cast<std::size_t>(count)] = '\0';
+  const char* const line = std::strstr(text.data(), "\nVmPin:");
+  std::uint64_t pinned_kib = 1;
+  if (line != nullptr) (void)std::sscanf(line, "\nVmPin: %" SCNu64, &pinned_kib);
   return pinned_kib != 0;
 }
 
@@ -141,11 +186,10 @@ Result<Stores> check_buffer_memory(const std::byte* buffer, std::uint64_t size_b
 }
 
 bool is_mapped(const std::byte* buffer, std::uint64_t size_bytes) {
-  const auto first = reinterpret_cast<std::uintptr_t>(buffer);
-  const std::uintptr_t begin = first / page_bytes() * page_bytes();
+  const std::uint64_t skew = reinterpret_cast<std::uintptr_t>(buffer) % page_bytes();
   // Does nothing but look for a hole.
   return size_bytes == 0 ||
-         ::msync(reinterpret_cast<void*>(begin), first + size_bytes - begin, MS_ASYNC) == 0;
+         ::msync(const_cast<std::byte*>(buffer - skew), size_bytes + skew, MS_ASYNC) == 0;
 }
 
 bool stores_may_go_unseen() {

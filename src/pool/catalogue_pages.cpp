@@ -73,7 +73,7 @@ Status CataloguePages::store_node(const Shared<ArrayNode>& node) {
   for (const Shared<ArrayNode>& child : node->children) {
     if (child) PERDURE_TRY(store_node(child));
   }
-  if (free_->empty()) PERDURE_TRY(grow(1));  // G4: never
+  if (free_->empty()) PERDURE_TRY(grow(1));  // pool.G4: never
   build_page(*node, scratch_);
   node->page = free_->back();
   node->page_checksum = crc64(scratch_.data(), scratch_.size());

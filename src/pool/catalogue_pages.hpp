@@ -7,15 +7,17 @@
 // body that names the root: what changed since the version before, and the branches above it.
 //
 // Invariants
-//   G1  A page that a version which can still be gone back to reaches is never stored to. Pages are
-//       stored to only when a node takes them, and a node keeps its page as long as it lives; it
-//       lives as long as the table of such a version is kept (array_table.hpp, T2; retained.hpp).
-//       So what a version that is gone alone reached is free from the commit after that on.
-//   G2  The pages of a version, and the body with the checksum of its root, are durable before its
-//       state word: the fence of commit.cpp, 1, comes after both. A tree is whole or its version is
-//       not believed, as each pointer has the checksum of the page that it leads to.
-//   G3  Pages of a version that was retracted were perhaps not made durable: its nodes lose them.
-//   G4  Room for a tree of the largest version that is kept, once for each slot, is taken when
+//   pool.G1  A page that a version which can still be gone back to reaches is never stored to.
+//       Pages are stored to only when a node takes them, and a node keeps its page as long as it
+//       lives; it lives as long as the table of such a version is kept (array_table.hpp, pool.T2;
+//       retained.hpp). So what a version that is gone alone reached is free from the commit after
+//       that on.
+//   pool.G2  The pages of a version, and the body with the checksum of its root, are durable before
+//       its state word: the fence of commit.cpp, 1, comes after both. A tree is whole or its
+//       version is not believed, as each pointer has the checksum of the page that it leads to.
+//   pool.G3  Pages of a version that was retracted were perhaps not made durable: its nodes lose
+//       them.
+//   pool.G4  Room for a tree of the largest version that is kept, once for each slot, is taken when
 //       arrays are opened: so a commit never lacks it. Which pages are free is written nowhere; it
 //       is found, like free extents, from what the versions reach.
 //

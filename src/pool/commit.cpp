@@ -19,58 +19,61 @@
 // DELETED(v) over COMPLETE(v), between two agreements; v is not the head.
 //
 // Invariants
-//   I1  At every instant the head and all retained versions of a rank have a whole body in a slot
-//       that is COMPLETE, and the copies that they name are durable and not being stored to.
+//   pool.I1  At every instant the head and all retained versions of a rank have a whole body in a
+//       slot that is COMPLETE, and the copies that they name are durable and not being stored to.
 //       v's slot is stored to only while it is OPEN (0). The working copy of an array is one that
-//       neither the head nor a retained version names (versioned_array.hpp, A1). There is one: N
-//       copies, and at most N - 1 slots beside v's. 4 opens a slot only after 3, when v is
+//       neither the head nor a retained version names (versioned_array.hpp, pool.A1). There is one:
+//       N copies, and at most N - 1 slots beside v's. 4 opens a slot only after 3, when v is
 //       complete, and the slot is that of the oldest version, not v's; a restore opens no slot that
 //       was not open. Pages of the tree are to a catalogue what copies are to an array: a body
 //       reaches them, and those that the body of the head or of a retained version reaches are not
-//       stored to (catalogue_pages.hpp, G1). So parity decides nothing: an array that was closed
-//       for a while, or a version on another line, names the copy that it happens to name.
-//   I2  COMPLETE(v) is durable only after v's body, pages and data are: the fence of 1 comes
+//       stored to (catalogue_pages.hpp, pool.G1). So parity decides nothing: an array that was
+//       closed for a while, or a version on another line, names the copy that it happens to name.
+//   pool.I2  COMPLETE(v) is durable only after v's body, pages and data are: the fence of 1 comes
 //       before the store of 2, and an 8-byte store does not tear. They need no fence between them,
 //       as nobody believes a body whose slot is OPEN, nor a page that none but such a body reaches.
-//   I3  If a rank has begun v + 1 (its slot is OPEN(v + 1, v)), every rank has COMPLETE(v): 3.
+//   pool.I3  If a rank has begun v + 1 (its slot is OPEN(v + 1, v)), every rank has COMPLETE(v): 3.
 //       So the tops of two ranks, and their nexts, differ by at most 1, and R, the minimum of their
 //       heads, is held by all: a rank whose head is v, not acknowledged, has its parent in another
-//       slot, untouched by I1, since it would open that slot only after 3.
-//   I4  Recovery to R writes OPEN(next, R) on every rank and then synchronises (recover.cpp), so
-//       that no COMPLETE(next) of before the crash can meet one of after it.
-//   I5  If commit(v) returned anywhere, 3 had completed: every rank holds COMPLETE(v), so R is v or
-//       was made from it or chosen by a restore since. R is never more than the newest begun, as
-//       nothing else writes COMPLETE.
+//       slot, untouched by pool.I1, since it would open that slot only after 3.
+//   pool.I4  Recovery to R writes OPEN(next, R) on every rank and then synchronises (recover.cpp),
+//       so that no COMPLETE(next) of before the crash can meet one of after it.
+//   pool.I5  If commit(v) returned anywhere, 3 had completed: every rank holds COMPLETE(v), so R is
+//       v or was made from it or chosen by a restore since. R is never more than the newest begun,
+//       as nothing else writes COMPLETE.
 //       But a rank may be between 3 and 4, with COMPLETE(v + 1 - N) still in the slot that it is
 //       about to open, while another rank whose commit returned already puts data of v + 1 into
 //       this rank's copies of v + 1 - N. R is right: it is v on all. Only a recovery that falls
 //       back past v because v is damaged can encounter that version: whatever is as old as (newest
 //       number that any rank may have begun) - N is then weak, whatever its slot says
 //       (judgement.hpp).
-//   I6  If a rank fails in 1 or 2, 3 reports it to all; those that had completed v open it again
-//       before any rank returns, so that a second try for v does not meet the first one's remains
-//       (as I4). So they do if a rank is in another call than this commit, as 3 tells all as well
-//       (agreement.hpp, M2): what says "3 had completed" below is said of ranks that all commit v.
-//   I7  Lineage is in the state word, so that a restore is one 8-byte store on each rank, and no
-//       version that it abandoned is ever newest again: not after a crash right after it (heads
-//       are r), nor between its ranks (recover.cpp, C1), nor later (only r's descendants follow).
-//   I8  All ranks have the same retained versions: commits, restores and deletions are agreed, and
-//       recovery drops what some rank lacks. So the same array has the same working copy on all
+//   pool.I6  If a rank fails in 1 or 2, 3 reports it to all; those that had completed v open it
+//       again before any rank returns, so that a second try for v does not meet the first one's
+//       remains (as pool.I4). So they do if a rank is in another call than this commit, as 3 tells
+//       all as well (agreement.hpp, base.M2): what says "3 had completed" below is said of ranks
+//       that all commit v.
+//   pool.I7  Lineage is in the state word, so that a restore is one 8-byte store on each rank, and
+//       no version that it abandoned is ever newest again: not after a crash right after it (heads
+//       are r), nor between its ranks (recover.cpp, pool.C1), nor later (only r's descendants
+//       follow).
+//   pool.I8  All ranks have the same retained versions: commits, restores and deletions are agreed,
+//       and recovery drops what some rank lacks. So the same array has the same working copy on all
 //       ranks, and a rank may put into another's by the number of its own. Arrays with a writer
 //       (twin_writer.hpp) are no part of this: one that is unchanged on a rank keeps its copy there
-//       (I1 holds: the head names it still), and nobody else stores to them. Nor are arrays that
-//       are marked, whose copies are their own rank's alone: one that was not has no part in v. One
-//       that has a spare copy is stored to while v is under way: its working copy is then one that
-//       neither a slot nor v names (VersionedArray::move_on()), and stays the working one when v is
-//       committed.
-//   I9  A version that is acknowledged can be found again: between 2 and 3 each rank looks whether
-//       its file still has a name and its size. A file that a cleaner removed would take every
-//       store and give none back. Before 1 it looks whether the file is still what its path leads
-//       to, as a pool that was renamed, or exchanged for a copy, is not what a restart finds; that
-//       at most once in a millisecond. What happens after these looks is found by the next commit.
-//   I10 Whoever takes versions to other levels (version_taker.hpp) reads v until v + N - 1 is under
-//       way on this rank: it is asked to be done before 3 of that commit, after which another rank
-//       may put into the copies of v (I5). What it tells the other ranks travels with 3.
+//       (pool.I1 holds: the head names it still), and nobody else stores to them. Nor are arrays
+//       that are marked, whose copies are their own rank's alone: one that was not has no part in
+//       v. One that has a spare copy is stored to while v is under way: its working copy is then
+//       one that neither a slot nor v names (VersionedArray::move_on()), and stays the working one
+//       when v is committed.
+//   pool.I9  A version that is acknowledged can be found again: between 2 and 3 each rank looks
+//       whether its file still has a name and its size. A file that a cleaner removed would take
+//       every store and give none back. Before 1 it looks whether the file is still what its path
+//       leads to, as a pool that was renamed, or exchanged for a copy, is not what a restart finds;
+//       that at most once in a millisecond. What happens after these looks is found by the next
+//       commit.
+//   pool.I10 Whoever takes versions to other levels (version_taker.hpp) reads v until v + N - 1 is
+//       under way on this rank: it is asked to be done before 3 of that commit, after which another
+//       rank may put into the copies of v (pool.I5). What it tells the other ranks travels with 3.
 //
 // This is the pairing "barrier after the slot write, recovery to the minimum". The other right one
 // is "barrier before it, recovery to the maximum"; the mixed ones are wrong. tests/spin/commit.pml
@@ -87,19 +90,19 @@ Status complete_locally(const CommitParties& parties, const Catalogue& next, con
   PERDURE_TRY(data);
   PERDURE_TRY(parties.slots.store_body(next, &parties.pages));
   parties.run_page.rehearse(KillPoint::data, next.version, parties.iteration);
-  PERDURE_TRY(parties.device.fence());  // 1  data and body are durable (I2)
+  PERDURE_TRY(parties.device.fence());  // 1  data and body are durable (pool.I2)
   parties.run_page.rehearse(KillPoint::slot, next.version, parties.iteration);
   parties.slots.store_state(state_of(SlotState::complete, next.version, next.parent));
   PERDURE_TRY(parties.device.fence());  // 2  the version is durable on this rank
   parties.run_page.rehearse(KillPoint::state, next.version, parties.iteration);
-  return parties.device.check();  // I9
+  return parties.device.check();  // pool.I9
 }
 
 Status open_again(const CommitParties& parties, const Catalogue& next) {
   return open_slot(parties.device, parties.slots, next.version, next.parent);
 }
 
-// I6: leaves no COMPLETE of `next` on any rank.
+// pool.I6: leaves no COMPLETE of `next` on any rank.
 CommitResult retract(const CommitParties& parties, const Catalogue& next, const Status& cause) {
   const Status opened = agree(parties.group, open_again(parties, next));
   if (opened.ok()) return {CommitOutcome::retracted, cause};

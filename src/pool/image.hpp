@@ -4,8 +4,8 @@
 // again on any node. image_format.hpp has the layout.
 //
 // An image is read in place: as long as the pool keeps the version, none of its bytes is stored to
-// (commit.cpp, I1). A file that is made of one holds the version alone, in the places that it had,
-// so that all ranks keep choosing the same working copies (commit.cpp, I8).
+// (commit.cpp, pool.I1). A file that is made of one holds the version alone, in the places that it
+// had, so that all ranks keep choosing the same working copies (commit.cpp, pool.I8).
 //
 // What is committed with the pool has a share in it, which is read from whoever owns it.
 //

@@ -82,8 +82,8 @@ Result<DumpedArray> dump_array(const std::string& directory, std::uint32_t rank,
                                const std::string& name,
                                std::optional<std::uint64_t> version = std::nullopt);
 
-// Notes the directory as the pool's place, after it was moved or copied (pool_directory.hpp, F5).
-// Nothing else changes.
+// Notes the directory as the pool's place, after it was moved or copied (pool_directory.hpp,
+// pool.F5). Nothing else changes.
 Status adopt_pool(const std::string& path, Trust trust = Trust::own);
 
 // Removes a pool's own files, and the directory if it is empty then. The job record goes last, so

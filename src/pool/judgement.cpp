@@ -88,6 +88,13 @@ bool is_weak(std::uint64_t version, const Positions& positions, std::uint32_t sl
   return positions.unsure() || version + slots <= positions.next_max();
 }
 
+// What this rank goes on from was made from an older version: a restore gave it up.
+bool is_abandoned(const Judgement& judgement, std::uint64_t version) {
+  const Offer* offer = judgement.find(judgement.head);
+  while (offer != nullptr && offer->parent > version) offer = judgement.find(offer->parent);
+  return offer != nullptr && offer->version > version && offer->parent < version;
+}
+
 }  // namespace
 
 std::uint64_t Judgement::top_parent() const {
@@ -153,7 +160,8 @@ VersionSet lacking_versions(const Judgement& judgement, const Positions& positio
     bool held = offer != nullptr && !offer->reopened && version % slots != lacking.base % slots;
     if (lost && offer != nullptr) {
       // The next version may have to skip a number: back must hold i + 1.
-      held = i < back_max && (offer->checkable || !is_weak(version, positions, slots));
+      held = i < back_max && (offer->checkable || !is_weak(version, positions, slots)) &&
+             !is_abandoned(judgement, version);
     }
     if (!held) lacking.bits |= std::uint64_t{1} << i;
   }

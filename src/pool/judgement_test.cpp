@@ -315,8 +315,8 @@ Catalogue unchecked(std::uint64_t version) {
   return body;
 }
 
-// commit.cpp, I5. Rank 0 has committed 9 and begun 10; rank 1 has not opened the slot of 10 yet,
-// where 10 - N stands; then 9 is damaged on rank 1.
+// commit.cpp, pool.I5. Rank 0 has committed 9 and begun 10; rank 1 has not opened the slot of 10
+// yet, where 10 - N stands; then 9 is damaged on rank 1.
 TEST_P(OfRings, what_others_may_have_stored_over_is_believed_only_if_it_can_be_verified) {
   const std::uint32_t slots = GetParam();
   for (const bool checksums : {true, false}) {

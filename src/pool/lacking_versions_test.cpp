@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Versions that one of two ranks lacks after a crash: both must pick the same working copies
-// (versioned_array.hpp, A1), as a rank that puts into another one's copy takes its number from its
-// own.
+// (versioned_array.hpp, pool.A1), as a rank that puts into another one's copy takes its number from
+// its own.
 #include <gtest/gtest.h>
 
 #include <array>

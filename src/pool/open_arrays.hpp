@@ -4,10 +4,10 @@
 // holds.
 //
 // Invariants
-//   O1  An open array has an entry in the next version's table. `known` says whether some version
-//       holds it; an entry that none holds goes when its array is closed.
-//   O2  An array that is not marked takes part in each version. One that is marked takes part when
-//       it was marked since the version before: it reports to woken_ then.
+//   pool.O1  An open array has an entry in the next version's table. `known` says whether some
+//       version holds it; an entry that none holds goes when its array is closed.
+//   pool.O2  An array that is not marked takes part in each version. One that is marked takes part
+//       when it was marked since the version before: it reports to woken_ then.
 //
 // Threads: as the pool.
 #pragma once
@@ -68,7 +68,7 @@ class OpenArrays {
   // The next version's table becomes `target`, with what is open beside it.
   void adopt(const ArrayTable& target, Retained& retained);
 
-  // Adds the arrays that take part in `version` (O2); their working copies are chosen.
+  // Adds the arrays that take part in `version` (pool.O2); their working copies are chosen.
   void join(VersionUnderWay& version, const Retained& retained, std::uint32_t open_slot);
   // `version` exists, and the next version's table has become another meanwhile: it names the
   // copies that `version` names.

@@ -20,6 +20,7 @@ namespace perdure {
 namespace {
 
 constexpr std::size_t chunk_bytes = std::size_t{2} << 20U;
+constexpr std::size_t compared_bytes_max = std::size_t{16} << 10U;
 constexpr int full_versions = 3;  // of the last five
 constexpr std::uint8_t last_versions = 0b11111;
 constexpr std::uint8_t left_versions = 60;
@@ -83,6 +84,11 @@ void PageTracker::stop(bool mapped) {
   if (stopped_.exchange(true)) return;
   unwatch(mapped);
   give_back(reinterpret_cast<std::uintptr_t>(base_));
+}
+
+bool PageTracker::is_worth_it(std::size_t size_bytes, TrackerKind kind) {
+  static const bool asked = !environment("PERDURE_TRACKER").empty();
+  return asked || kind != TrackerKind::chosen || size_bytes > compared_bytes_max;
 }
 
 Result<std::unique_ptr<PageTracker>> PageTracker::create(std::byte* base, std::size_t size_bytes,

@@ -11,6 +11,8 @@
 // other mappings, and of devices and of the kernel through pages that were pinned before
 // (unseen_stores.hpp).
 //
+// Buffers of up to 16 KiB have none, and are compared: is_worth_it().
+//
 // The first store to a page costs a fault, which takes longer than to copy the page twice. So a
 // chunk of 2 MiB is left writable, and counts as changed, if nearly all of its pages changed in
 // three of the last five versions, and none in the others (arrays that a loop overwrites in turn);
@@ -37,6 +39,10 @@ enum class TrackerKind : std::uint8_t { chosen, kernel, faults };
 
 class PageTracker {
  public:
+  // False for a few pages: comparing them costs less than asking the kernel, and finds all stores.
+  // A tracker that was asked for, here or by the environment, is always.
+  static bool is_worth_it(std::size_t size_bytes, TrackerKind kind);
+
   static Result<std::unique_ptr<PageTracker>> create(std::byte* base, std::size_t size_bytes,
                                                      TrackerKind kind = TrackerKind::chosen);
   virtual ~PageTracker();

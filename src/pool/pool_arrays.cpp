@@ -30,7 +30,7 @@ void Pool::wait_for_saver() {
   if (under_way_.saving()) saver_->wait_until_idle();
 }
 
-// G4 of catalogue_pages.hpp.
+// pool.G4 of catalogue_pages.hpp.
 Status Pool::make_room_for_catalogue() {
   if (slots_.has_room_for_arrays(next_)) return Status::success();
   const std::uint64_t nodes = std::max(next_.arrays.nodes(), retained_.nodes_max());

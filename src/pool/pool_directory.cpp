@@ -105,7 +105,8 @@ Result<std::unique_ptr<Device>> open_rank_file(const std::string& path, bool cre
       path, {.create = create, .lock_wait_ms = options.lock_wait_ms, .trust = options.trust});
 }
 
-// F1: a rank file in a directory without a job record may be overwritten only if it holds nothing.
+// pool.F1: a rank file in a directory without a job record may be overwritten only if it holds
+// nothing.
 Status check_remains(const std::string& path, const OpenOptions& options) {
   PERDURE_TRY_ASSIGN(auto device, open_rank_file(path, false, options));
   auto region = check_region(*device);
@@ -134,7 +135,7 @@ Status remove_rest(const Directory& directory, const std::string& rank_file,
   return Status::success();
 }
 
-// Removes what was there, all ranks' job records before any rank's file (F2, F3).
+// Removes what was there, all ranks' job records before any rank's file (pool.F2, pool.F3).
 Status clear_directory(const Directory& directory, Group& group, const OpenOptions& options) {
   const std::string name = rank_file_name(group.rank());
   const std::string path = directory.path_of(name);
@@ -176,7 +177,7 @@ Status make_rank_file(const Directory& directory, const JobRecord& record, std::
   return directory.sync();
 }
 
-// F1. On failure no rank leaves anything.
+// pool.F1. On failure no rank leaves anything.
 Status make_pool(const std::string& path, Group& group, const OpenOptions& options) {
   auto made = Directory::make(path, options.trust);
   PERDURE_TRY(agree(group, made.status()));
@@ -209,7 +210,7 @@ Status check_identity(const std::string& path, const Region& region, const JobRe
                 " of job ", job_id_text(record.job_id), ": files were swapped or copied");
 }
 
-// F5.
+// pool.F5.
 Status check_place(const JobRecord& record, const Directory& directory) {
   if (record.place.allows(place_of(directory))) return Status::success();
   return Status(Code::foreign, "the pool ", directory.path(), " (job ", quoted(record.job_name),

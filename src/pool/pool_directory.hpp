@@ -6,16 +6,17 @@
 // share the directory or each node may have one of the same name.
 //
 // Invariants
-//   F1  "job" is written only when every rank's file exists, whole, with version 0. A directory
-//       without it holds no pool, and rank files in it that hold no version are remains of a
-//       creation that was cut short.
-//   F2  To discard a pool, "job" is removed first.
-//   F3  A rank file is locked by the process that uses it; nobody discards or rewrites a locked
-//       one.
-//   F4  The mode of a directory that was there is not changed. Directory and files belong to this
-//       user or to root and nobody else may write to them, unless Trust::anyone was asked for.
-//   F5  The job record says in which directory the pool was made. In another one it is refused,
-//       unless any job's pool was asked for: it may have been put in the place of this job's.
+//   pool.F1  "job" is written only when every rank's file exists, whole, with version 0. A
+//       directory without it holds no pool, and rank files in it that hold no version are remains
+//       of a creation that was cut short.
+//   pool.F2  To discard a pool, "job" is removed first.
+//   pool.F3  A rank file is locked by the process that uses it; nobody discards or rewrites a
+//       locked one.
+//   pool.F4  The mode of a directory that was there is not changed. Directory and files belong to
+//       this user or to root and nobody else may write to them, unless Trust::anyone was asked for.
+//   pool.F5  The job record says in which directory the pool was made. In another one it is
+//       refused, unless any job's pool was asked for: it may have been put in the place of this
+//       job's.
 #pragma once
 
 #include <cstdint>

@@ -12,7 +12,7 @@ namespace perdure {
 
 // All that recovery could still choose counts before the restart. A version that some rank lacks is
 // none of these, on any rank: settling will delete it (recover.cpp), and whether it is still here
-// must not matter to which copies are the working ones (versioned_array.hpp, A1).
+// must not matter to which copies are the working ones (versioned_array.hpp, pool.A1).
 void Pool::read_retained() {
   for (std::uint32_t slot = 0; slot < recovered_.slots.size(); ++slot) {
     const SlotView& view = recovered_.slots[slot];
@@ -172,7 +172,7 @@ Status Pool::restore(std::uint64_t version) {
   // First what any restart would do, so that a version that some rank had completed alone is gone.
   if (!restarted_) PERDURE_TRY(make_recovered_newest());
   adopt(target.value());
-  // One store on each rank; the pool stays usable only if all did it (commit.cpp, I7).
+  // One store on each rank; the pool stays usable only if all did it (commit.cpp, pool.I7).
   Status local = options_.taker != nullptr
                      ? options_.taker->restoring(target.value(), next_.incarnation - 1)
                      : Status::success();

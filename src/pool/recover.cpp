@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Recovery: what is in the slots after a crash, and why the choice is right. The states, the
-// steps 0 to 4 of a commit and the invariants I1 to I7 are in commit.cpp; top, next and head in
-// judgement.hpp.
+// steps 0 to 4 of a commit and the invariants pool.I1 to pool.I7 are in commit.cpp; top, next and
+// head in judgement.hpp.
 //
 // A crash leaves all ranks in one of these situations (v > 0 is a version under way, p its parent):
 //
@@ -13,36 +13,38 @@
 //   finishing at R   each rank as in one of the situations above, or OPEN(next, R)
 //
 // Choice
-//   C1  R is the minimum of the heads. A commit counts when all ranks completed it: in its
+//   pool.C1  R is the minimum of the heads. A commit counts when all ranks completed it: in its
 //       situation the minimum is v then, and p otherwise. If a restore goes to an older version,
 //       the minimum is r from the first rank on that has written; if it goes to a newer one (that
 //       was abandoned before), from the last one on. Either way all ranks choose the same, and once
 //       restore has returned on any rank, all have written, and R is r or a descendant of it.
-//   C2  All ranks hold R: p, v and r are versions that all had completed, and the slots of p and r
-//       are not stored to while a version is under way (I1). So is the slot of every retained
-//       version. Deleting one (DELETED(w), w not the head) takes it from the offers of this rank,
-//       and so, as only what all ranks offer is kept, from the job.
-//   C3  next is the minimum of the ranks' nexts. A rank whose next is larger by 1 has COMPLETE(v)
-//       that others lack, v = next: its slot is opened again, so that no COMPLETE(next) of before
-//       the crash can meet one of after it (I4). No two versions that were ever committed have one
-//       number, as a number below next is never given again.
-//   C4  A top above next is impossible: a rank writes OPEN(t) only after all have completed t - 1,
-//       and COMPLETE(t) only after all could write OPEN(t). So some rank lost what it had.
-//   C5  A rank with COMPLETE(next) had every other rank's OPEN(next, p) before it with the same p
-//       (I4, I7). If p is not R, some rank's file is from before that restore.
+//   pool.C2  All ranks hold R: p, v and r are versions that all had completed, and the slots of p
+//       and r are not stored to while a version is under way (pool.I1). So is the slot of every
+//       retained version. Deleting one (DELETED(w), w not the head) takes it from the offers of
+//       this rank, and so, as only what all ranks offer is kept, from the job.
+//   pool.C3  next is the minimum of the ranks' nexts. A rank whose next is larger by 1 has
+//       COMPLETE(v) that others lack, v = next: its slot is opened again, so that no COMPLETE(next)
+//       of before the crash can meet one of after it (pool.I4). No two versions that were ever
+//       committed have one number, as a number below next is never given again.
+//   pool.C4  A top above next is impossible: a rank writes OPEN(t) only after all have completed t
+//       - 1, and COMPLETE(t) only after all could write OPEN(t). So some rank lost what it had.
+//   pool.C5  A rank with COMPLETE(next) had every other rank's OPEN(next, p) before it with the
+//       same p (pool.I4, pool.I7). If p is not R, some rank's file is from before that restore.
 //
 // Settling: OPEN(next, R) on all; then versions that some rank lacks are DELETED. They count for
 // nothing from the choice on (Pool::read_retained()), so that all ranks pick the same working
 // copies: none can be chosen any more, as not all offer it. OPEN first: until it is durable on a
 // rank, that rank's top is what says where it stands, and must not be deleted. Until all have
-// written OPEN, C1 gives R again: the heads of those that have are R, all others are not smaller.
-// No rank commits before.
+// written OPEN, pool.C1 gives R again: the heads of those that have are R, all others are not
+// smaller. No rank commits before.
 //
 // Falling back (only if asked for, when a rank lost versions)
-//   R is the newest version that is whole on all ranks. What is whole by its slot may have been
-//   stored over: see I5 in commit.cpp. Such a version is weak: it is verified by its checksums, and
-//   is no choice if an array has none. next is then the largest of the nexts, or the number after
-//   that, so that R's slot stays. First R is complete on all ranks, then the rest is given up.
+//   R is the newest version that is whole on all ranks, and that no rank's head shows to be given
+//   up by a restore. What is whole by its slot may have been
+//   stored over: see pool.I5 in commit.cpp. Such a version is weak: it is verified by its
+//   checksums, and is no choice if an array has none. next is then the largest of the nexts, or the
+//   number after that, so that R's slot stays. First R is complete on all ranks, then the rest is
+//   given up.
 #include "pool/recover.hpp"
 
 #include <bit>
@@ -109,7 +111,7 @@ Status finish_recovery(Device& device, Slots& slots, Group& group, const Recover
     slots.store_state(state_of(SlotState::complete, choice.version, recovered.catalogue.parent));
     PERDURE_TRY(agree(group, device.fence()));
   }
-  // No rank goes on before every rank has opened the successor's slot (commit.cpp, I4).
+  // No rank goes on before every rank has opened the successor's slot (commit.cpp, pool.I4).
   PERDURE_TRY(agree(group, open_slot(device, slots, choice.next, choice.version)));
   for (std::uint32_t slot = 0; slot < slots.count(); ++slot) {
     const auto word = word_without_version(recovered.slots, slot, choice);

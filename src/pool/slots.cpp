@@ -64,8 +64,8 @@ std::vector<SlotView> Slots::read_all() const {
   return views;
 }
 
-// No pool has versions whose arrays overlap: their slots were kept together (commit.cpp, I1). Of
-// those that do, the newest is believed.
+// No pool has versions whose arrays overlap: their slots were kept together (commit.cpp, pool.I1).
+// Of those that do, the newest is believed.
 void Slots::drop_overlapping(std::vector<SlotView>& views) const {
   std::vector<SlotView*> candidates;
   for (std::size_t slot = 0; slot < views.size(); ++slot) {

@@ -22,8 +22,8 @@ class TwinWriter {
   // The contents differ from the committed copy. If not, the next version names that copy, and
   // save() is not called. Does not change between a commit's beginning and its end.
   virtual bool changed() const = 0;
-  // Brings the working copy up to date (versioned_array.hpp, A2) except the caller's fence; other
-  // threads that took part have fenced. Returns bytes written.
+  // Brings the working copy up to date (versioned_array.hpp, pool.A2) except the caller's fence;
+  // other threads that took part have fenced. Returns bytes written.
   virtual Result<std::uint64_t> save() = 0;
 };
 

@@ -114,7 +114,8 @@ VersionedArray::VersionedArray(Device& device, ParallelWriter& writer, const Arr
       twin_writer_(options.writer),
       named_(geometry.slots, no_copy) {
   const bool log = mode() == ArrayMode::log;
-  tracked_ = log && !marks_ && !compare_;
+  tracked_ =
+      log && !marks_ && !compare_ && PageTracker::is_worth_it(entry_.size_bytes, options.tracker);
   const bool may_be_pages = log && !entry_.shape.checksums && has_pages(block_bytes_);
   if (sums_pages() || may_be_pages) page_bytes_ = block_bytes_ / pages_per_block;
 }
@@ -137,6 +138,7 @@ Result<std::unique_ptr<VersionedArray>> VersionedArray::create(Device& device,
   std::unique_ptr<VersionedArray> array(
       new VersionedArray(device, writer, entry, geometry, options));
   PERDURE_TRY(array->check_options(options));
+  array->compare_ = array->mode() == ArrayMode::log && !array->marks_ && !array->tracked_;
   PERDURE_TRY(array->allocate_buffers(options));
   if (entry.shape.checksums) {
     array->tables_.assign(entry.copies, std::vector<std::uint64_t>(array->blocks()));
@@ -434,7 +436,7 @@ Status VersionedArray::save_pages(PageRun run) {
   return Status::success();
 }
 
-// A3.
+// pool.A3.
 void VersionedArray::sum_blocks_of(PageRun run) {
   const std::vector<std::uint64_t>& of_pages = page_sums_[working_copy_];
   for (std::uint64_t block = run.first / pages_per_block; block * pages_per_block < run.end;
@@ -472,7 +474,7 @@ Result<std::uint64_t> VersionedArray::save_twin() {
   return entry_.size_bytes - (streamed_end_ - streamed_begin_);
 }
 
-// A3. What was not committed is stale in all copies.
+// pool.A3. What was not committed is stale in all copies.
 void VersionedArray::find_differences() {
   const std::byte* committed = copy_address(entry_.copy);
   for (std::uint64_t page = 0; page < changed_.pages() && committed_; ++page) {

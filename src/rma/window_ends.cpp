@@ -24,7 +24,7 @@ LivingWindows& living() {
   return windows;
 }
 
-// E4.
+// base.E4.
 const ForkGuard& opener_of_windows() {
   static const ForkGuard guard;
   return guard;

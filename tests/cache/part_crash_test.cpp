@@ -5,7 +5,7 @@
 // cached file could then hold.
 //
 // The file's stamp could be that of its last sync or of any change since: none of them may look
-// like somebody else's change, and one of after the next boot must (P14).
+// like somebody else's change, and one of after the next boot must (cache.P14).
 //
 // The oracle knows nothing of grains or journals. It keeps, for each byte, the values that it may
 // have: that of its last durable acknowledgement, and all that were written since.
@@ -113,9 +113,9 @@ struct Sweep {
   AtomicityModel model;
   std::uint64_t block_bytes;
   std::uint32_t nodes;
-  // Which blocks have room (P16).
+  // Which blocks have room (cache.P16).
   std::function<bool(std::uint64_t block)> has_room = [](std::uint64_t) { return true; };
-  // So many have room at a time, and make it for others (P17); 0: as has_room says.
+  // So many have room at a time, and make it for others (cache.P17); 0: as has_room says.
   std::uint32_t room = 0;
 };
 
@@ -410,7 +410,7 @@ TEST(PartCrash, every_image_at_every_fence_holds_what_was_acknowledged_as_durabl
   }
 }
 
-// P16: what is acknowledged as durable is in the cached file, or intended.
+// cache.P16: what is acknowledged as durable is in the cached file, or intended.
 TEST(PartCrash, every_image_at_every_fence_holds_what_passed_through_and_what_did_not) {
   const std::uint64_t seed = test_seed();
   for (const AtomicityModel model : models) {
@@ -429,7 +429,7 @@ TEST(PartCrash, every_image_at_every_fence_holds_what_passed_through_and_what_di
   }
 }
 
-// P17.
+// cache.P17.
 TEST(PartCrash, every_image_at_every_fence_holds_what_was_evicted) {
   const std::uint64_t seed = test_seed();
   for (const AtomicityModel model : models) {
@@ -451,7 +451,7 @@ TEST(PartCrash, every_image_at_every_fence_holds_what_was_evicted) {
   }
 }
 
-// P6: the part alone has it durably, and then nobody would.
+// cache.P6: the part alone has it durably, and then nobody would.
 TEST(PartCrash, what_is_durable_here_alone_is_durable_in_the_file_before_it_is_evicted) {
   for (const AtomicityModel model : models) {
     Sweep sweep{model, 4096, 1};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Processes that die in the middle of what they have alone, at a chosen point: those that share the
-// part go on, and nothing is torn or lost (cache_part.hpp, P10 and P11); a part of which all are
-// dying is waited for and recovered.
+// part go on, and nothing is torn or lost (cache_part.hpp, cache.P10 and cache.P11); a part of
+// which all are dying is waited for and recovered.
 #include <gtest/gtest.h>
 #include <sys/file.h>
 #include <sys/ptrace.h>
@@ -191,7 +191,7 @@ TEST(PartDead, a_block_that_a_dead_process_was_writing_whole_holds_nothing_of_it
   shared.close();
 }
 
-// P16.
+// cache.P16.
 TEST(PartDead, a_block_that_passed_through_for_a_dead_process_does_so_for_the_others) {
   Shared shared;
   shared.die_in([](CachePart& part, HookDevice& device) {
@@ -220,7 +220,7 @@ TEST(PartDead, a_block_for_which_a_dead_process_found_no_room_is_absent_until_it
   shared.close();
 }
 
-// P3: by whoever cleans up, in the file.
+// cache.P3: by whoever cleans up, in the file.
 TEST(PartDead, a_small_write_that_passed_through_halfway_is_finished_by_another) {
   Shared shared;
   shared.die_in([](CachePart& part, HookDevice& device) {
@@ -243,8 +243,8 @@ TEST(PartDead, a_small_write_that_passed_through_halfway_is_finished_by_another)
   shared.close();
 }
 
-// P17. Makes block 1 worth the room of block 0, which a child has written to. `at` says where it
-// dies, from the last allocation that is refused on.
+// cache.P17. Makes block 1 worth the room of block 0, which a child has written to. `at` says where
+// it dies, from the last allocation that is refused on.
 void die_evicting(CachePart& part, HookDevice& device, Acknowledge when,
                   const std::function<void(HookDevice&)>& at) {
   fill_first_block(part);

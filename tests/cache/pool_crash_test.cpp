@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Crash sweep of a file that is committed with a pool (cache_part.hpp, P8 and P9): random writes,
-// write-backs and commits; at every fence, from every image that a power failure could leave, and
-// from what a killed process leaves, recovery to the version that the pool has must give the file
-// byte for byte as it was at that version, size included. Recovery is crashed too. The file has a
-// part, or two of two nodes, which recover in any order.
+// Crash sweep of a file that is committed with a pool (cache_part.hpp, cache.P8 and cache.P9):
+// random writes, write-backs and commits; at every fence, from every image that a power failure
+// could leave, and from what a killed process leaves, recovery to the version that the pool has
+// must give the file byte for byte as it was at that version, size included. Recovery is crashed
+// too. The file has a part, or two of two nodes, which recover in any order.
 //
 // The oracle keeps the whole file at each version and knows nothing of grains.
 #include <gtest/gtest.h>
@@ -272,7 +272,7 @@ class Sweeper {
   std::uint64_t fences_ = 0;
 };
 
-// part_facts.hpp, F1: what the nodes agree on next must not be taken back by a power failure.
+// part_facts.hpp, parts.F1: what the nodes agree on next must not be taken back by a power failure.
 TEST(GroupCrash, that_a_part_is_in_use_is_durable_when_it_is_said) {
   const Layout layout{LayoutKind::cyclic, 2, 4096, 0};
   const PartGeometry geometry{.blocks = 2, .journal_entries = 1};

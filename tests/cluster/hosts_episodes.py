@@ -373,7 +373,7 @@ class Episode:
             with file.open("r+b") as opened:
                 opened.truncate(self._draw.randrange(file.stat().st_size))
             self._changed.add(int(file.name[5:]))
-            self._promise.loses(node)
+            self._promise.is_damaged_on(node)
 
     def fault_flip(self) -> None:
         self._end_by_kill()

@@ -36,6 +36,13 @@ def test_every_path_that_a_document_names_exists(name):
     assert list(pages.wrong_paths(page(name))) == []
 
 
+def test_every_program_of_the_examples_is_on_a_page():
+    texts = "".join(page(name) for name in DOCUMENTS)
+    programs = {path for path in pages.tracked() if path.startswith("examples/")}
+    assert len(programs) > 20
+    assert {path for path in programs if path not in texts} == set()
+
+
 def test_a_wrong_path_is_found():
     found = list(pages.wrong_paths("see `src/pool/nothing.cpp`"))
     assert found == ["there is no src/pool/nothing.cpp"]

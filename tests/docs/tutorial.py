@@ -6,9 +6,10 @@
 
 A block ```console of the page has commands, which begin with "$ ", and below each what it prints:
 all lines in their order, where a line "…" stands for any lines, "…" in a line for any text, and
-blanks for any blanks: a table is padded on a screen only. A block ```diff is the difference between
-two of the files. All runs in an empty folder with the files in it, and with the commands of the
-build tree on the path.
+blanks for any blanks: a table is padded on a screen only. A block ```diff is the difference
+between two of the files, alone, with three lines around it, or within the whole. All runs in an
+empty folder with the files in it, and with the commands of the build tree on the path; mpicc,
+mpifort and mpiexec are those of MPICH there, and Python finds Perdure as if it were installed.
 """
 
 from __future__ import annotations
@@ -65,21 +66,39 @@ def run(command: str, expected: list[str], folder: Path, environment: dict[str, 
 def check_difference(block: str, folder: Path) -> None:
     """The block is what diff prints of the two files that its first lines name."""
     before, after = re.findall(r"^(?:---|\+\+\+) (\S+)$", block, re.M)[:2]
-    done = subprocess.run(["diff", "-U0", "--label", before, "--label", after, before, after],
-                          cwd=folder, text=True, capture_output=True, check=False)  # fmt: skip
-    if done.stdout != block:
-        sys.exit(f"the page's difference is not that of {before} and {after}:\n{done.stdout}")
+    real = [
+        subprocess.run(["diff", f"-U{around}", "--label", before, "--label", after, before, after],
+                       cwd=folder, text=True, capture_output=True, check=False).stdout
+        for around in (0, 3, 999)
+    ]  # fmt: skip
+    # A line of an editor, or of tidy, has no blanks at its end.
+    if block not in [re.sub(r" +$", "", each, flags=re.M) for each in real]:
+        sys.exit(f"the page's difference is not that of {before} and {after}:\n{real[0]}")
+
+
+def make_commands(folder: Path) -> None:
+    """The names of MPICH's commands that users know, and `python` with numpy."""
+    chosen = {"python": str(ROOT / ".venv/bin/python")}
+    for name in ("mpicc", "mpifort", "mpiexec"):
+        chosen[name] = shutil.which(f"{name}.mpich") or shutil.which(name) or "false"
+    folder.mkdir()
+    for name, program in chosen.items():
+        (folder / name).write_text(f'#!/bin/sh\nexec {program} "$@"\n')
+        (folder / name).chmod(0o700)
 
 
 def main(build: Path, page: Path, files: list[Path]) -> None:
-    environment = {**os.environ, "COLUMNS": "100", "CPATH": str(ROOT / "include"),
-                   "PERDURE_BUILD": str(build),
-                   "PATH": f"{build / 'trace/bin'}:{ROOT}:{os.environ['PATH']}"}  # fmt: skip
     blocks = BLOCK.findall(page.read_text())
     if len(blocks) < 2:
         sys.exit(f"{page} has no commands")
     with tempfile.TemporaryDirectory(dir=os.environ.get("PERDURE_TEST_DIR")) as name:
-        folder = Path(name)
+        folder = Path(name) / "work"
+        folder.mkdir()
+        make_commands(Path(name) / "bin")
+        path = f"{name}/bin:{build / 'trace/bin'}:{ROOT}:{os.environ['PATH']}"
+        environment = {**os.environ, "COLUMNS": "100", "CPATH": str(ROOT / "include"),
+                       "PERDURE_BUILD": str(build), "PATH": path,
+                       "PYTHONPATH": f"{build / 'python'}:{ROOT / 'python'}"}  # fmt: skip
         for file in files:
             shutil.copy(file, folder)
         for kind, block in blocks:

@@ -2,18 +2,14 @@
 //
 // Jobs on several nodes whose ranks move, whose restores are cut short, or that are killed while
 // their pool is made: what each restart finds.
-#include "levels/levels.hpp"
-
 #include <gtest/gtest.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
+#include <sys/stat.h>
 
 #include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
-#include <functional>
 #include <thread>
 
 #include "levels/census.hpp"
@@ -21,150 +17,13 @@
 #include "levels/manifest.hpp"
 #include "levels/node_file.hpp"
 #include "levels/verify.hpp"
-#include "mortal_group.hpp"
+#include "levels_of_jobs.hpp"
 #include "pmem/file_device.hpp"
 #include "pool/pool_directory.hpp"
 #include "pool/slots.hpp"
-#include "temporary_directory.hpp"
 
 namespace perdure {
 namespace {
-
-namespace fs = std::filesystem;
-
-constexpr int refused_code = 3;
-
-// What one start of the job does.
-struct Start {
-  std::vector<std::uint32_t> nodes = {0, 1};  // of each rank
-  std::uint64_t restore = 0;                  // a version, instead of the newest one
-  std::uint64_t commits = 0;
-  std::uint64_t mark = 0;     // what its versions hold
-  std::uint64_t kill_at = 0;  // call of the group; 0: never
-  std::int64_t late = -1;     // a rank that comes late from every agreement
-  bool allow_older = false;
-  bool take_last = false;  // the last of its versions is due for every level
-  bool wait = false;       // after each commit, for levels; then the process ends at once
-  std::vector<std::uint64_t> words = {100, 100, 100};  // of each rank's array
-  ArrayMode mode = ArrayMode::copy;
-  std::function<void()> opened = nullptr;  // called by rank 0 when the pool has restarted
-  // By rank 0 after each version; false: wrong.
-  std::function<bool(const Levels&, std::uint64_t)> then = nullptr;
-};
-
-struct Found {
-  std::atomic<std::uint64_t> calls;
-  std::atomic<std::uint64_t> version;  // with which the job began
-  std::atomic<std::uint64_t> mark;
-  std::atomic<std::uint64_t> committed;  // the newest that was acknowledged
-};
-
-class LevelsOfJobs : public testing::Test {
- protected:
-  LevelsOfJobs() {
-    found_ = new (::mmap(nullptr, sizeof(Found), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
-                         -1, 0)) Found{};
-  }
-  ~LevelsOfJobs() override { ::munmap(found_, sizeof(Found)); }
-
-  std::string node(std::uint32_t number) const { return root_ + "/" + std::to_string(number); }
-  void lose(std::uint32_t number) const { fs::remove_all(node(number)); }
-  void copy(std::uint32_t from, const std::string& to) const {
-    fs::remove_all(root_ + "/" + to);
-    fs::copy(node(from), root_ + "/" + to, fs::copy_options::recursive);
-  }
-  void put_back(const std::string& from, std::uint32_t to) const {
-    lose(to);
-    fs::rename(root_ + "/" + from, node(to));
-  }
-  void clear() const {
-    for (const auto& entry : fs::directory_iterator(root_)) fs::remove_all(entry.path());
-  }
-
-  // The exit code of a process that runs the job.
-  int run(const Start& start) {
-    found_->calls = 0;
-    const pid_t child = ::fork();
-    if (child == 0) {
-      ThreadJob threads(start.nodes);
-      std::atomic<int> code{0};
-      threads.run([&](ThreadGroup& own) {
-        MortalGroup group(own, found_->calls, start.kill_at, own.rank() == start.late);
-        const Status done = run_rank(group, start);
-        if (done.ok()) return;
-        if (done.code() != Code::peer_failed) {
-          std::fprintf(stderr, "rank %u: %s\n", group.rank(), done.message().c_str());
-        }
-        code = refused_code;
-        threads.end();
-      });
-      ::_exit(code);
-    }
-    int status = 0;
-    ::waitpid(child, &status, 0);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  }
-
-  std::string levels_ = "redundancy=partner;every=1;patience=20s";
-  Found* found_ = nullptr;
-
- private:
-  Status run_rank(Group& group, const Start& start) {
-    const std::string place = node(start.nodes[group.rank()]);
-    const PathParts parts = split_path(place);
-    PERDURE_TRY(Directory::make_below(parts.directory, parts.name).status());
-    PERDURE_TRY_ASSIGN(const auto settings, parse_level_settings(levels_));
-    PERDURE_TRY_ASSIGN(auto levels, Levels::create(group, place + "/pool", settings, Trust::own));
-    OpenOptions options;
-    options.job_name = "job";
-    options.lock_wait_ms = 0;
-    options.keep = 3;
-    options.geometry = {16384, 4096, 4096, 4};
-    options.pool.taker = levels.get();
-    options.pool.allow_older = start.allow_older;
-    PERDURE_TRY_ASSIGN(auto pool, levels->open(options));
-    PERDURE_TRY_ASSIGN(
-        auto* array,
-        pool->open_array("u", {ArrayType::int64, start.mode, true, {start.words[group.rank()]}},
-                         {.marks = start.mode == ArrayMode::log}));
-    if (start.words[group.rank()] == 100) {
-      PERDURE_TRY(pool->set_box(*array, {{100 * group.ranks()}, {100 * group.rank()}}));
-    }
-    std::uint64_t version = start.restore;
-    if (start.restore > 0) {
-      PERDURE_TRY(pool->restore(start.restore));
-    } else {
-      PERDURE_TRY_ASSIGN(version, pool->restart());
-    }
-    auto* const words = reinterpret_cast<std::uint64_t*>(array->working());
-    if (group.rank() == 0) {
-      found_->version = version;
-      found_->mark = words[99];
-      if (start.opened) start.opened();
-    }
-    for (std::uint64_t i = 0; i < start.commits; ++i) {
-      if (start.mode == ArrayMode::log) PERDURE_TRY(array->mark(99 * 8, 8));
-      words[99] = start.mark;
-      if (start.take_last && i + 1 == start.commits) levels->take_next();
-      PERDURE_TRY_ASSIGN(const auto committed, pool->commit());
-      found_->committed = committed;
-      if (start.then && group.rank() == 0 && !start.then(*levels, committed)) {
-        return {Code::wrong_state, "after version " + std::to_string(committed)};
-      }
-      if (!start.wait) continue;
-      PERDURE_TRY_ASSIGN(const auto arrived, levels->wait());
-      if (arrived != committed || levels->is_under_way()) {
-        return {Code::wrong_state, "version " + std::to_string(arrived) + " has arrived"};
-      }
-    }
-    if (start.wait && group.rank() == 0) ::_exit(0);
-    levels->close();
-    return Status::success();
-  }
-
-  perdure_test::TemporaryDirectory directory_{perdure_test::on_disk()};
-  const std::string& root_ = directory_.path();
-};
 
 TEST_F(LevelsOfJobs, ranks_that_move_and_move_back_find_the_newest_version) {
   ASSERT_EQ(run({.nodes = {0, 1}, .commits = 3, .mark = 1}), 0);
@@ -541,57 +400,28 @@ TEST_F(LevelsOfJobs, restarts_that_are_killed_again_and_again_leave_room_for_new
   }
 }
 
-// What is damaged, and not lost, gives up nothing unless that is asked for; header, states and data
-// alike.
-class DamagedFiles : public LevelsOfJobs, public testing::WithParamInterface<std::string> {};
-
-TEST_P(DamagedFiles, a_damaged_file_is_refused_with_the_remedy_and_kept_when_that_is_taken) {
-  levels_ = "redundancy=partner;every=4;patience=20s";
-  ASSERT_EQ(run({.commits = 4, .mark = 1}), 0);
-  ASSERT_EQ(run({.commits = 3, .mark = 2}), 0);
+// Another run has it, which a start on other nodes does not meet otherwise.
+TEST_F(LevelsOfJobs, a_file_that_a_living_process_uses_is_neither_moved_nor_replaced) {
+  ASSERT_EQ(run({.nodes = {0, 1}, .commits = 2, .mark = 1}), 0);
   const std::string path = node(0) + "/pool/rank-00000";
-  if (GetParam() == "truncated") {
-    fs::resize_file(path, 100);
-  } else {
-    std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
-    const auto device = open_file_device(path, {.read_only = true}).take();
-    const Region region = check_region(*device).value();
-    const Slots slots(*device, region);
-    const SlotView newest = slots.read(slots.slot_of(7));
-    ASSERT_TRUE(newest.body && newest.body->version == 7);
-    const ArrayEntry& array = *newest.body->arrays.begin();
-    const std::uint64_t at = GetParam() == "header" ? 112 : array.copy_offset(array.copy) + 99 * 8;
-    file.seekg(static_cast<std::streamoff>(at));
-    const int byte = file.peek();
-    file.seekp(static_cast<std::streamoff>(at));
-    file.put(static_cast<char>(byte ^ 1));
+  auto used = open_file(path, FileAccess::read, Trust::own);
+  ASSERT_TRUE(used.ok() && try_lock_file(used.value().fd(), FileLock::alone, path).value());
+  EXPECT_EQ(run({.nodes = {1, 0}, .commits = 1, .mark = 2}), refused_code);
+  EXPECT_FALSE(fs::exists(node(1) + "/pool/rank-00000"));
+  copy(1, "away");
+  lose(1);
+  EXPECT_EQ(run({.nodes = {0, 2}, .commits = 1, .mark = 2}), refused_code);
+  put_back("away", 1);
+  struct stat opened{};
+  struct stat named{};
+  ASSERT_TRUE(::fstat(used.value().fd(), &opened) == 0 && ::stat(path.c_str(), &named) == 0);
+  EXPECT_EQ(opened.st_ino, named.st_ino);
+  {
+    const FileHandle over = used.take();
   }
-  testing::internal::CaptureStderr();
-  EXPECT_EQ(run({}), refused_code);
-  const std::string said = testing::internal::GetCapturedStderr();
-  for (const char* const word :
-       {"rank 0", "rank-00000", "version 4 is whole in images", "PERDURE_ALLOW_OLDER"}) {
-    EXPECT_NE(said.find(word), std::string::npos) << word << " is not in: " << said;
-  }
-  EXPECT_FALSE(fs::exists(path + ".damaged"));
-  ASSERT_EQ(run({.allow_older = true}), 0);
-  EXPECT_EQ(found_->version, 4U);
+  ASSERT_EQ(run({.nodes = {1, 0}}), 0);
+  EXPECT_EQ(found_->version, 2U);
   EXPECT_EQ(found_->mark, 1U);
-  EXPECT_TRUE(fs::exists(path + ".damaged"));
-  ASSERT_EQ(run({.commits = 1, .mark = 3}), 0);
-  EXPECT_EQ(found_->version, 4U);
-}
-
-INSTANTIATE_TEST_SUITE_P(Levels, DamagedFiles, testing::Values("header", "truncated", "data"),
-                         [](const auto& kind) { return kind.param; });
-
-TEST_F(LevelsOfJobs, a_damaged_file_is_rebuilt_where_nothing_is_given_up_by_that) {
-  levels_ = "redundancy=partner;every=4;patience=20s";
-  ASSERT_EQ(run({.commits = 4, .mark = 1}), 0);
-  fs::resize_file(node(0) + "/pool/rank-00000", 100);
-  ASSERT_EQ(run({}), 0);
-  EXPECT_EQ(found_->version, 4U);
-  EXPECT_TRUE(fs::exists(node(0) + "/pool/rank-00000.damaged"));
 }
 
 }  // namespace

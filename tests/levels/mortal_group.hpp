@@ -8,9 +8,11 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/testing/thread_group.hpp"
@@ -25,6 +27,11 @@ class MortalGroup final : public Group {
   MortalGroup(ThreadGroup& group, std::atomic<std::uint64_t>& calls, std::uint64_t kill_at,
               bool late = false)
       : group_(group), calls_(calls), kill_at_(kill_at), late_(late) {}
+  // Besides, at call `at` of all ranks together.
+  void call_at(std::uint64_t at, std::function<void()> what) {
+    at_ = at;
+    what_ = std::move(what);
+  }
   std::uint32_t rank() const override { return group_.rank(); }
   std::uint32_t ranks() const override { return group_.ranks(); }
   bool may_be_used_beside() const override { return false; }
@@ -60,12 +67,16 @@ class MortalGroup final : public Group {
 
  private:
   void count() {
-    if (++calls_ == kill_at_) ::_exit(killed_code);
+    const std::uint64_t call = ++calls_;
+    if (call == kill_at_) ::_exit(killed_code);
+    if (what_ && call == at_) what_();
   }
   ThreadGroup& group_;
   std::atomic<std::uint64_t>& calls_;
   std::uint64_t kill_at_;
   bool late_;
+  std::uint64_t at_ = 0;
+  std::function<void()> what_;
 };
 
 }  // namespace perdure

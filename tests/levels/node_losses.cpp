@@ -3,7 +3,7 @@
 // Loses nodes of a job whose versions are kept on several levels, and starts it again.
 //
 //   node_losses [--nodes N] [--scheme TEXT] [--every K] [--steps S] [--trials T | --all]
-//               [--drain] [--file]
+//               [--drain] [--file] [--two-runs]
 //
 // A job is a process with a thread for each rank, each on a node of its own, whose pool's directory
 // is the node. It ends at the n-th call into its group, as if all its processes had been killed at
@@ -14,8 +14,11 @@
 // whose parts are on the nodes and which itself is not lost: it must have that version too, or the
 // job may ask what is to become of parts, and must end well when they are discarded.
 //
-// Prints one JSON line: trials, wrong, lost, refused, refused_rightly, asked. Exit code 1 if wrong,
-// lost or refused is not 0.
+// What a start gave up for lack of a node must not come back with that node. With --two-runs the
+// histories are those of two_runs_histories.hpp.
+//
+// Prints one JSON line: trials, wrong, lost, refused, refused_rightly, asked, and more. Exit code 1
+// if wrong, lost or refused is not 0.
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -36,246 +39,18 @@
 
 #include "base/testing/thread_group.hpp"
 #include "cache/part_directory.hpp"
-#include "group_file.hpp"
 #include "levels/levels.hpp"
 #include "levels/manifest.hpp"
-#include "mortal_group.hpp"
+#include "losses_job.hpp"
 #include "pool/pool_directory.hpp"
 #include "temporary_directory.hpp"
 #include "test_seed.hpp"
+#include "two_runs_histories.hpp"
 
 namespace perdure {
 namespace {
 
-namespace fs = std::filesystem;
-
-constexpr std::uint64_t words_of_array = 700;
 constexpr std::uint32_t spares = 2;
-constexpr int refused_code = 3;
-constexpr int wrong_code = 4;
-
-// What the parent learns of a job that was killed.
-struct Seen {
-  std::atomic<std::uint64_t> calls;
-  std::atomic<std::uint64_t> acknowledged;  // newest version whose commit returned anywhere
-  std::atomic<std::uint64_t> whole;         // newest that was whole on all ranks
-  std::atomic<std::uint64_t> restored;
-  std::atomic<std::uint64_t> opened;  // 1: the pool is open, and protected again if it was lost
-};
-
-std::string number(std::uint64_t value) {
-  return std::to_string(value);
-}
-unsigned long long ull(std::uint64_t value) {
-  return value;
-}
-
-void raise(std::atomic<std::uint64_t>& word, std::uint64_t value) {
-  std::uint64_t before = word.load();
-  while (before < value && !word.compare_exchange_weak(before, value)) {
-  }
-}
-
-struct Job {
-  std::string root;
-  std::string levels;
-  std::vector<std::uint32_t> nodes;  // of each rank
-  std::uint64_t steps = 12;
-  std::uint64_t kill_at = 0;  // 0: never
-  bool file = false;          // a cached file is committed with the pool
-
-  std::string file_path() const { return root + "/shared/file"; }
-};
-
-std::uint64_t word_of(std::uint32_t rank, std::uint64_t version, std::uint64_t index) {
-  return (version << 40U) ^ (std::uint64_t{rank} << 32U) ^ (index * 2654435761U);
-}
-
-// Opens the file, which must have the version; an exit code.
-int open_group_file(Pool& pool, const Job& job, std::uint64_t version,
-                    std::unique_ptr<GroupFile>& file) {
-  auto opened = GroupFile::open(pool.group(), pool, job.file_path());
-  const std::string differs = opened.ok() ? opened.value()->wrong_at(version) : "";
-  if (opened.ok() && differs.empty()) {
-    file = opened.take();
-    return agree(pool.group(), Status::success()).ok() ? 0 : refused_code;
-  }
-  std::fprintf(stderr, "rank %u: restored %llu, %s%s\n", pool.group().rank(), ull(version),
-               opened.status().message().c_str(), differs.c_str());
-  return opened.ok() ? wrong_code : refused_code;
-}
-
-// Arrays that only this rank has: as many as its number, in two modes.
-class Blocks {
- public:
-  Status open(Pool& pool) {
-    rank_ = pool.group().rank();
-    for (std::uint64_t i = 0; i < rank_; ++i) {
-      const ArrayMode mode = i % 2 == 0 ? ArrayMode::copy : ArrayMode::twin;
-      const ArrayShape shape{ArrayType::int64, mode, true, {40 + 9 * i}};
-      PERDURE_TRY_ASSIGN(VersionedArray * array, pool.open_array("block " + number(i), shape, {}));
-      arrays_.push_back(array);
-    }
-    return Status::success();
-  }
-  void change_to(std::uint64_t version) {
-    for (VersionedArray* array : arrays_) {
-      auto* words = reinterpret_cast<std::uint64_t*>(array->working());
-      for (std::uint64_t k = 0; k < array->size_bytes() / 8; ++k) {
-        words[k] = word_of(rank_, version, index_of(*array, k));
-      }
-    }
-  }
-  bool are_at(std::uint64_t version) const {
-    bool same = true;
-    for (const VersionedArray* array : arrays_) {
-      const auto* words = reinterpret_cast<const std::uint64_t*>(array->consistent());
-      for (std::uint64_t k = 0; k < array->size_bytes() / 8; ++k) {
-        same = same && words[k] == word_of(rank_, version, index_of(*array, k));
-      }
-    }
-    return same;
-  }
-
- private:
-  static std::uint64_t index_of(const VersionedArray& array, std::uint64_t k) {
-    return array.size_bytes() * 1000 + k;
-  }
-  std::uint32_t rank_ = 0;
-  std::vector<VersionedArray*> arrays_;
-};
-
-// Changes arrays and file, and commits; an exit code.
-int run_steps(const Job& job, Seen& seen, Levels& levels, Pool& pool, std::uint64_t& version,
-              std::span<std::uint64_t> data, Blocks& blocks, GroupFile* file) {
-  const auto refuse = [&](const Status& status) {
-    std::fprintf(stderr, "rank %u: %s\n", pool.group().rank(), status.message().c_str());
-    return refused_code;
-  };
-  while (version < job.steps) {
-    ++version;
-    for (std::uint64_t i = 0; i < data.size(); ++i) {
-      data[i] = word_of(pool.group().rank(), version, i);
-    }
-    blocks.change_to(version);
-    const Status changed = file == nullptr ? Status::success() : file->change_to(version);
-    if (!changed.ok()) return refuse(changed);
-    const auto committed = pool.commit();
-    if (committed.status().code() == Code::peer_failed) return refused_code;
-    if (!committed.ok()) return refuse(committed.status());
-    if (committed.value() != version) return wrong_code;
-    raise(seen.acknowledged, version);
-    raise(seen.whole, levels.whole().value_or(VersionId{}).version);
-  }
-  return 0;
-}
-
-// The directory that is the rank's node.
-std::string make_node(const Job& job, std::uint32_t rank) {
-  std::string node = job.root + "/node-" + number(job.nodes[rank]);
-  fs::create_directories(node);
-  fs::permissions(node, fs::perms::owner_all);
-  return node;
-}
-
-// One rank; an exit code.
-int run_rank(Group& group, const Job& job, Seen& seen) {
-  const auto refuse = [&](const Status& status) {
-    if (status.code() != Code::peer_failed) {
-      std::fprintf(stderr, "rank %u: %s\n", group.rank(), status.message().c_str());
-    }
-    return refused_code;
-  };
-  const std::string directory = make_node(job, group.rank()) + "/pool";
-  auto settings = parse_level_settings(job.levels);
-  auto levels = Levels::create(group, directory, settings.take(), Trust::own);
-  if (!levels.ok()) return refuse(levels.status());
-  OpenOptions options;
-  options.job_name = "losses";
-  options.lock_wait_ms = 0;
-  options.geometry = {16384, 4096, 4096, 2};
-  options.pool.taker = levels.value().get();
-  auto pool = levels.value()->open(options);
-  if (!pool.ok()) return refuse(pool.status());
-  const auto note_opened = [&] {
-    if (group.rank() != 0) return;
-    seen.acknowledged = pool.value()->status().version;
-    seen.whole = levels.value()->whole().value_or(VersionId{}).version;
-    seen.opened = 1;
-  };
-  if (!job.file) note_opened();
-  // Lengths differ between ranks, and so do the arrays.
-  const std::uint64_t words = words_of_array + 131 * group.rank();
-  auto array =
-      pool.value()->open_array("u", {ArrayType::int64, ArrayMode::copy, true, {words}}, {});
-  if (!array.ok()) return refuse(array.status());
-  std::uint64_t version = 0;
-  Blocks blocks;
-  if (Status made = blocks.open(*pool.value()); !made.ok()) return refuse(made);
-  if (Status bound = pool.value()->bind_scalar("version", &version, sizeof version); !bound.ok()) {
-    return refuse(bound);
-  }
-  const auto restored = pool.value()->restart();
-  if (!restored.ok()) return refuse(restored.status());
-  auto* const data = reinterpret_cast<std::uint64_t*>(array.value()->working());
-  const auto wrong = [&](const char* what, std::uint64_t value) {
-    std::fprintf(stderr, "rank %u: restored %llu, %s %llu\n", group.rank(), ull(restored.value()),
-                 what, ull(value));
-    return wrong_code;
-  };
-  if (version != restored.value()) return wrong("but the scalar says", version);
-  for (std::uint64_t i = 0; version > 0 && i < words; ++i) {
-    if (data[i] != word_of(group.rank(), version, i)) return wrong("but wrong is word", i);
-  }
-  if (version > 0 && !blocks.are_at(version)) return wrong("but wrong are blocks of", version);
-  std::uint64_t both[] = {version, ~version};
-  if (!group.all_max(both).ok() || both[0] != ~both[1]) return wrong("others have", both[0]);
-  std::unique_ptr<GroupFile> file;
-  if (job.file) {
-    if (const int code = open_group_file(*pool.value(), job, version, file); code != 0) return code;
-    note_opened();
-  }
-  // From here on what counts is the line of this version.
-  if (group.rank() == 0) seen.restored = seen.acknowledged = version;
-  const int code = run_steps(job, seen, *levels.value(), *pool.value(), version, {data, words},
-                             blocks, file.get());
-  if (code != 0) return code;
-  if (file) {
-    if (Status closed = file->close(); !closed.ok()) return refuse(closed);
-    const bool same =
-        bytes_of_file(job.file_path()) == GroupFileContents{group.ranks()}.at(version);
-    if (!same) return wrong("but at last the file itself is wrong at", version);
-  }
-  levels.value()->close();
-  return 0;
-}
-
-// The exit code of a job in a process of its own; what ranks say goes to `log`.
-int run_job(const Job& job, Seen& seen, const std::string& log) {
-  seen.calls = seen.opened = 0;
-  seen.restored = UINT64_MAX;
-  const pid_t child = ::fork();
-  if (child == 0) {
-    if (std::freopen(log.c_str(), "w", stderr) == nullptr) ::_exit(1);
-    std::vector<std::uint32_t> nodes(job.nodes.size());  // numbered by rank, as MPI's are
-    std::iota(nodes.begin(), nodes.end(), 0);
-    ThreadJob threads(nodes);
-    std::atomic<int> code{0};
-    threads.run([&](ThreadGroup& own) {
-      MortalGroup group(own, seen.calls, job.kill_at);
-      const int rank_code = run_rank(group, job, seen);
-      if (rank_code == 0) return;
-      int none = 0;
-      code.compare_exchange_strong(none, rank_code);
-      threads.end();
-    });
-    std::fflush(stderr);
-    ::_exit(code);
-  }
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
 
 struct Options {
   std::uint32_t nodes = 4;
@@ -286,6 +61,7 @@ struct Options {
   bool all = false;
   bool drain = false;
   bool file = false;
+  bool two_runs = false;
 };
 
 struct Counts {
@@ -296,6 +72,8 @@ struct Counts {
   std::uint64_t refused_rightly = 0;
   std::uint64_t asked = 0;
   std::uint64_t kills = 0;
+  std::uint64_t given_up = 0;  // that came back by right
+  std::uint64_t foreseen = 0;  // starts whose version verify knew before
 };
 
 class Losses {
@@ -354,6 +132,25 @@ class Losses {
     (void)run(0);
   }
 
+  // A node is away in one start, and had by the next one, which has not got the one that took its
+  // place; each start is killed.
+  void exchange(std::mt19937_64& random, std::uint64_t calls) {
+    begin(options_.scheme);
+    const auto node = static_cast<std::uint32_t>(random() % options_.nodes);
+    const std::uint64_t first = calls / 3 + random() % (calls / 2);
+    const std::uint64_t second = calls / 4 + random() % (calls / 2);
+    text_ += ", killed at " + number(first);
+    if (!run(first)) return;
+    go_away(node);
+    job_.nodes[node] = options_.nodes;
+    text_ += "; killed at " + number(second);
+    if (!run(second)) return;
+    come_back(node);
+    go_away(options_.nodes);
+    job_.nodes[node] = node;
+    (void)run(0);
+  }
+
   Counts counts;
 
  private:
@@ -365,6 +162,9 @@ class Losses {
     seen_.acknowledged = seen_.whole = seen_.restored = 0;
     lost_ = 0;
     away_.clear();
+    starts_ = {};
+    line_ = {};
+    went_on_.clear();
     job_ = fresh_job();
     before_ = job_.nodes;
   }
@@ -386,7 +186,10 @@ class Losses {
       if (!is_used(before_[rank])) lost_ |= 1U << rank;
     }
     const std::uint64_t least = promised();
+    job_.start = starts_.next();
+    const auto said_before = foreseen(job_, options_.drain);
     const int code = run_job(job_, seen_, log());
+    check_foreseen(said_before);
     if (code == refused_code) {
       note_refusal(least);
       return false;
@@ -398,6 +201,7 @@ class Losses {
     if (code == killed_code) ++counts.kills;
     if (said("there is no redundancy")) text_ += ", without redundancy from then on";
     check_restored(least);
+    check_line();
     if (seen_.opened != 0) {
       lost_ = 0;
       before_ = job_.nodes;
@@ -451,6 +255,7 @@ class Losses {
     if (holds_job([](std::uint32_t) { return true; })) return;
     // Nobody knows then that there was a pool, and who comes back is of another job.
     seen_.acknowledged = seen_.whole = 0;
+    if (!options_.drain) line_ = {};
     std::ofstream(root_ + "/shared/file", std::ios::trunc).flush();
     for (const std::uint32_t other : away_) fs::remove_all(path_of(other) + "-away");
   }
@@ -460,6 +265,7 @@ class Losses {
       if ((nodes >> node & 1) == 0) continue;
       text_ += " " + number(node);
       fs::remove_all(path_of(node));
+      went_on_.erase(node);
       note_lost(node);
     }
   }
@@ -486,6 +292,7 @@ class Losses {
   }
   // Whether redundancy bears what was lost since the pool was last opened.
   bool borne() const {
+    if (options_.scheme == "off") return lost_ == 0;
     const auto scheme = parse_scheme(options_.scheme);
     std::vector<std::uint32_t> nodes(options_.nodes);
     for (std::uint32_t i = 0; i < options_.nodes; ++i) nodes[i] = i;
@@ -513,6 +320,37 @@ class Losses {
     complain("restored " + number(seen_.restored) + ", promised was " + number(least) +
              " after the loss of ranks " + number(lost_));
   }
+  // verify.hpp and restart.hpp agree.
+  void check_foreseen(std::optional<std::uint64_t> version) {
+    if (!version || seen_.restored == UINT64_MAX) return;
+    ++counts.foreseen;
+    if (*version == seen_.restored) return;
+    wrong("verify foresaw version " + number(*version) + ", restored was " +
+          number(seen_.restored));
+  }
+  // What a start gave up for lack of nodes does not come back beside one of those that went on. If
+  // those that were away have all of it by themselves, it does, and where there is a drain that is
+  // reported.
+  void check_line() {
+    if (seen_.restored == UINT64_MAX) return;
+    const Made restored{seen_.restored, seen_.restored_start};
+    const bool is_ahead = starts_.is_in(line_, restored);
+    if (!is_ahead && !starts_.is_in(restored, line_)) {
+      ++counts.given_up;
+      const bool alone = std::ranges::none_of(
+          job_.nodes, [this](std::uint32_t node) { return went_on_.contains(node); });
+      const bool reported = !options_.drain || said("without these nodes");
+      if (!alone || !reported) {
+        wrong("restored " + number(restored.version) + " of start " + number(restored.start) +
+              ", which start " + number(line_.start) + " gave up");
+      }
+    }
+    starts_.restarted(job_.start, restored);
+    if (seen_.acknowledged <= restored.version && !is_ahead) return;
+    line_ = restored;
+    if (seen_.acknowledged > restored.version) line_ = {seen_.acknowledged, job_.start};
+    went_on_ = std::set<std::uint32_t>(job_.nodes.begin(), job_.nodes.end());
+  }
   // What `perdure cache discard` does on the nodes of the job.
   bool discard_parts() const {
     return std::ranges::all_of(job_.nodes, [this](std::uint32_t node) {
@@ -524,7 +362,7 @@ class Losses {
     });
   }
   // A part of an older life, or of a start that was killed while it opened the file, when there is
-  // none of this life (group_recovery.hpp, R3). The file has all, so that is the answer.
+  // none of this life (group_recovery.hpp, cache.R3). The file has all, so that is the answer.
   bool ends_if_parts_are_discarded(std::uint64_t least) {
     if (!said("`perdure cache discard`") || !discard_parts()) return false;
     job_.kill_at = 0;
@@ -556,6 +394,9 @@ class Losses {
   std::vector<std::uint32_t> before_;  // where its ranks were when the pool was last opened
   std::uint32_t lost_ = 0;             // ranks whose node was lost since
   std::set<std::uint32_t> away_;
+  Starts starts_;
+  Made line_;                        // the newest that was acknowledged
+  std::set<std::uint32_t> went_on_;  // nodes of the start that made it
 };
 
 // Every set of lost nodes at every call, or some of them.
@@ -571,7 +412,31 @@ void run_trials(const Options& options, Losses& losses) {
     return;
   }
   std::mt19937_64 random(test_seed());
-  for (std::uint64_t i = 0; i < options.trials; ++i) losses.history(random, calls);
+  for (std::uint64_t i = 0; i < options.trials; ++i) {
+    if (i % 4 == 3) {
+      losses.exchange(random, calls);
+    } else {
+      losses.history(random, calls);
+    }
+  }
+}
+
+int run_two(const Options& options, std::uint64_t calls, std::array<Seen*, 2> seen) {
+  const perdure_test::TemporaryDirectory directory;
+  const std::string levels = "redundancy=" + options.scheme + ";every=" + number(options.every);
+  TwoRunsHistories runs(directory / "job", levels, options.nodes, options.steps, seen);
+  std::mt19937_64 random(test_seed());
+  for (std::uint64_t i = 0; i < options.trials; ++i) runs.history(random, calls);
+  const TwoRunsCounts& c = runs.counts;
+  std::printf(
+      "{\"scheme\": \"%s\", \"nodes\": %u, \"trials\": %llu, \"starts\": %llu, \"kills\": %llu, "
+      "\"cut\": %llu, \"beside\": %llu, \"refused_beside\": %llu, \"fenced\": %llu, \"mixed\": "
+      "%llu, "
+      "\"refused_rightly\": %llu, \"wrong\": %llu, \"refused\": %llu, \"foreseen\": %llu}\n",
+      options.scheme.c_str(), 2 * options.nodes, ull(c.trials), ull(c.starts), ull(c.killed),
+      ull(c.cut), ull(c.beside), ull(c.refused_beside), ull(c.fenced), ull(c.mixed),
+      ull(c.refused_rightly), ull(c.wrong), ull(c.refused), ull(c.foreseen));
+  return c.wrong + c.refused == 0 && c.trials > 0 ? 0 : 1;
 }
 
 int run(int argc, char** argv) {
@@ -584,20 +449,26 @@ int run(int argc, char** argv) {
   app.add_option("--trials", options.trials, "how many, at random");
   app.add_flag("--drain", options.drain, "versions are also drained to a directory that stays");
   app.add_flag("--file", options.file, "a cached file is committed with the pool");
+  app.add_flag("--two-runs", options.two_runs,
+               "the job is also sent twice, to two sets of nodes with one drain");
   app.add_flag("--all", options.all, "every set of nodes at every call");
   CLI11_PARSE(app, argc, argv);
   void* const shared =
-      ::mmap(nullptr, sizeof(Seen), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+      ::mmap(nullptr, 2 * sizeof(Seen), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (shared == MAP_FAILED) return 1;
-  Losses losses(options, *new (shared) Seen{});
+  Seen* const seen = static_cast<Seen*>(shared);
+  Losses losses(options, *new (seen) Seen{});
+  if (options.two_runs)
+    return run_two(options, losses.calls_of_a_job(), {seen, new (seen + 1) Seen{}});
   run_trials(options, losses);
   const Counts& c = losses.counts;
   std::printf(
       "{\"scheme\": \"%s\", \"nodes\": %u, \"trials\": %llu, \"kills\": %llu, \"wrong\": "
       "%llu, "
-      "\"lost\": %llu, \"refused\": %llu, \"refused_rightly\": %llu, \"asked\": %llu}\n",
+      "\"lost\": %llu, \"refused\": %llu, \"refused_rightly\": %llu, \"asked\": %llu, "
+      "\"given_up\": %llu, \"foreseen\": %llu}\n",
       options.scheme.c_str(), options.nodes, ull(c.trials), ull(c.kills), ull(c.wrong), ull(c.lost),
-      ull(c.refused), ull(c.refused_rightly), ull(c.asked));
+      ull(c.refused), ull(c.refused_rightly), ull(c.asked), ull(c.given_up), ull(c.foreseen));
   return c.wrong + c.lost + c.refused == 0 && c.trials > 0 ? 0 : 1;
 }
 

@@ -10,6 +10,7 @@ bytes a start finds is seen. Exit code 0: all was right.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import random
 import re
@@ -85,7 +86,8 @@ class Run:
 
     def signal(self, number: int) -> None:
         for pid in re.findall(r"^pid (\d+)$", self.said(), re.M):
-            os.kill(int(pid), number)
+            with contextlib.suppress(ProcessLookupError):  # it has ended
+                os.kill(int(pid), number)
 
     def kill(self) -> int:
         """The newest version that was acknowledged by then."""

@@ -17,7 +17,7 @@
 
 namespace cache_job {
 
-constexpr std::uint64_t small_bytes_max = 4096;  // whole or absent (cache_part.hpp, P3)
+constexpr std::uint64_t small_bytes_max = 4096;  // whole or absent (cache_part.hpp, cache.P3)
 constexpr std::uint64_t large_bytes_max = std::uint64_t{300} << 10;
 constexpr std::uint64_t fine_bytes = 4999;
 constexpr std::uint64_t coarse_bytes = 311'111;

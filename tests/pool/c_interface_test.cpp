@@ -199,7 +199,9 @@ TEST(Interface, bad_arguments_are_errors_with_a_sentence) {
   perdure_array_options buffer{};
   buffer.buffer = shape;
   EXPECT_EQ(open("u", PERDURE_BYTE, 1, PERDURE_TWIN, &buffer), PERDURE_E_INVALID);
+  shape[0] = 20000;  // log of so many bytes needs whole pages
   EXPECT_EQ(open("u", PERDURE_BYTE, 1, PERDURE_LOG, &buffer), PERDURE_E_INVALID);
+  shape[0] = 1;
   EXPECT_EQ(open("u", PERDURE_BYTE, 1, PERDURE_FLUSH, &buffer), PERDURE_E_INVALID);
   perdure_array_options checked{};
   checked.flags = PERDURE_CHECKSUM;

@@ -69,7 +69,7 @@ class StoreCheck : public ::testing::Test {
   TemporaryDirectory directory_;
 };
 
-// cases.md F4, in C: a pointer that is taken once, three commits, a store.
+// cases.md pool.F4, in C: a pointer that is taken once, three commits, a store.
 void store_through_a_pointer_that_is_taken_once(const std::string& path, std::uint64_t cells,
                                                 unsigned flags) {
   Job job(path, cells, 0, flags);

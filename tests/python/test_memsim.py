@@ -10,6 +10,7 @@ because the stack begins below the environment and the name of the program.
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from dataclasses import replace
 
@@ -27,7 +28,13 @@ if not (BUILD / "trace/lib/PerdurePass.so").exists() or shutil.which("clang-19")
     pytest.skip("no LLVM 19, or a build without the recorder", allow_module_level=True)
 
 
-@pytest.mark.parametrize("case", [case for case in GOLDEN if case in SUBJECTS])
+def case_of(name: str):
+    """HPL takes ten times as long as all others together."""
+    slow = name == "hpl" and not os.environ.get("PERDURE_SLOW_TESTS")
+    return pytest.param(name, marks=pytest.mark.skipif(slow, reason="PERDURE_SLOW_TESTS=1 runs it"))
+
+
+@pytest.mark.parametrize("case", [case_of(case) for case in GOLDEN if case in SUBJECTS])
 def test_a_program_touches_the_memory_that_it_always_touched(case, tmp_path):
     subject = SUBJECTS[case]
     if case == "hpl":  # the same kernel on every processor

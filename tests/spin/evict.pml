@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * evict.pml: a cache block whose room is taken away, and given back, while processes read and write
- * it (P17 of src/cache/evictor.hpp, U1 to U3 of part_users.hpp), for the model checker Spin.
- * run.py names the variants.
+ * it (cache.P17 of src/cache/evictor.hpp, cache.U1 to cache.U3 of part_users.hpp), for the model
+ * checker Spin. run.py names the variants.
  *
- * N users make OPS accesses each, to a word of their own in one block: a mark, a look at `evicting`,
- * a look at the block's state, and then the bytes, here or in the file. A mark is a plain store: it
- * stays in the processor's buffer until that drains, which it does at any time, in a fence, or
- * before a later store of the same user. The evicter sets `evicting`, has all buffers drained,
- * takes the block, looks at the marks, and then takes its room away or brings it back. It may
- * lose patience at any look. Up to CRASHES processes die, at any step; the cleaner comes after them.
+ * N users make OPS accesses each, to a word of their own in one block: a mark, a look at
+ * `evicting`, a look at the block's state, and then the bytes, here or in the file. A mark is a
+ * plain store: it stays in the processor's buffer until that drains, which it does at any time, in
+ * a fence, or before a later store of the same user. The evicter sets `evicting`, has all buffers
+ * drained, takes the block, looks at the marks, and then takes its room away or brings it back. It
+ * may lose patience at any look. Up to CRASHES processes die, at any step; the cleaner comes after
+ * them.
  *
- * Checked: nobody touches a block without room, or reads anything but what it wrote last; and at the
- * end the block has what each user wrote last, done or in the middle of it.
+ * Checked: nobody touches a block without room, or reads anything but what it wrote last; and at
+ * the end the block has what each user wrote last, done or in the middle of it.
  */
 #ifndef N
 #define N 2

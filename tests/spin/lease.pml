@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * lease.pml: two runs of one job and a drain (src/levels/lease.hpp, lineage.hpp, restart.hpp A6).
+ * lease.pml: two runs of one job and a drain (src/levels/lease.hpp, lineage.hpp, restart.hpp
+ * levels.A6).
  *
  * Each run has nodes of its own. It may be killed, lose its nodes, and start again; or be cut off,
  * so that the other one takes it for dead while it goes on. A version is a number and, as a ghost,

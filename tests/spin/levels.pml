@@ -143,7 +143,7 @@ inline give_up() {
 #define MUST_FIND(file) file = ((file) == FILES -> FILES - 1 : (file))
 #endif
 
-/* K2: a file that holds neither `kept` nor `source`, or one of them a second time. */
+/* levels.K2: a file that holds neither `kept` nor `source`, or one of them a second time. */
 #define CHOOSE_FILE(ids, x, kept, source, file) \
   file = FILES; \
   least = kept; \

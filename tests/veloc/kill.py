@@ -11,6 +11,7 @@ than at the last iteration that it had reported.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import random
 import signal
@@ -56,7 +57,8 @@ def run(words: list[str], program: str, kill_after: int | None, chance: random.R
             time.sleep(chance.uniform(0, 0.01))
             victims = ranks_of(job, program)
             for pid in victims if chance.random() < 0.5 else chance.sample(victims, 1):
-                os.kill(pid, signal.SIGKILL)
+                with contextlib.suppress(ProcessLookupError):  # it has ended
+                    os.kill(pid, signal.SIGKILL)
             kill_after = None
     return job.wait(), lines
 

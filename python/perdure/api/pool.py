@@ -194,10 +194,12 @@ class Pool:
                    flush: one copy without versions
         checksums  of every block; default: in copy and log
         marks      log: the program names what changed, with mark()
-        compare    log: changed pages are found by comparing. By default the kernel says which were
-                   written, or before Linux 6.7 page protection: then read() into it fails (EFAULT)
+        compare    log: changed pages are found by comparing, as they are in arrays of up to 16 KiB.
+                   By default the kernel says which of larger ones were written, or before Linux
+                   6.7 page protection: then read() into it fails (EFAULT)
         buffer     copy and log: an array of this shape and dtype to use as `working`, contiguous
-                   and row-major. Log needs marks or compare with it, or whole pages
+                   and row-major. Log of more than 16 KiB needs marks or compare with it, or
+                   whole pages
 
         All space is allocated here. The contents are defined after restart(), or at once if that
         has been; a new array is zero, except that `buffer` stays. It is part of the pool from the

@@ -100,7 +100,7 @@ class CrashDevice final : public Device {
   struct Line {
     std::vector<WordStore> pending;
     std::size_t flushed = 0;  // the first so many of them were flushed,
-    std::thread::id flusher;  // by this thread, whose fence alone counts (device.hpp, D4)
+    std::thread::id flusher;  // by this thread, whose fence alone counts (device.hpp, pmem.D4)
   };
   // Something that a crash decides independently of the rest: choice 0 leaves the durable bytes.
   struct Unit {

@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// A job whose nodes are lost: a process with a thread for each rank, each on a node of its own,
+// whose pool's directory is the node. All that it commits says which start of the job made it.
+#pragma once
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/testing/thread_group.hpp"
+#include "group_file.hpp"
+#include "levels/levels.hpp"
+#include "levels/verify.hpp"
+#include "mortal_group.hpp"
+#include "pool/pool_directory.hpp"
+
+namespace perdure {
+
+namespace fs = std::filesystem;
+
+constexpr std::uint64_t words_of_array = 700;
+constexpr int refused_code = 3;
+constexpr int wrong_code = 4;
+
+// What the parent learns of a job that was killed.
+struct Seen {
+  std::atomic<std::uint64_t> calls;
+  std::atomic<std::uint64_t> acknowledged;  // newest version whose commit returned anywhere
+  std::atomic<std::uint64_t> whole;         // newest that was whole on all ranks
+  std::atomic<std::uint64_t> restored;
+  std::atomic<std::uint64_t> restored_start;  // which start had committed it
+  std::atomic<std::uint64_t> opened;  // 1: the pool is open, and protected again if it was lost
+  std::atomic<std::uint64_t> holds;   // 1: it has come to Job::hold_at
+  std::atomic<std::uint64_t> go_on;
+};
+
+inline std::string number(std::uint64_t value) {
+  return std::to_string(value);
+}
+inline unsigned long long ull(std::uint64_t value) {
+  return value;
+}
+
+inline void raise(std::atomic<std::uint64_t>& word, std::uint64_t value) {
+  std::uint64_t before = word.load();
+  while (before < value && !word.compare_exchange_weak(before, value)) {
+  }
+}
+
+struct Job {
+  std::uint64_t start = 1;  // its number: what it commits is its own
+  std::string root;
+  std::string levels;
+  std::vector<std::uint32_t> nodes;  // of each rank
+  std::uint64_t steps = 12;
+  std::uint64_t kill_at = 0;  // 0: never
+  std::uint64_t hold_at = 0;  // call at which it waits for Seen::go_on; 0: never
+  bool stand_still = false;   // and then all of it stands still, as one that was cut off
+  bool file = false;          // a cached file is committed with the pool
+
+  std::string file_path() const { return root + "/shared/file"; }
+};
+
+// A version, and which start committed it.
+struct Made {
+  std::uint64_t version = 0;
+  std::uint64_t start = 0;
+};
+
+inline std::uint64_t word_of(std::uint32_t rank, const Made& made, std::uint64_t index) {
+  return (made.version << 40U) ^ (made.start << 52U) ^ (std::uint64_t{rank} << 32U) ^
+         (index * 2654435761U);
+}
+
+// Opens the file, which must have the version; an exit code.
+inline int open_group_file(Pool& pool, const Job& job, std::uint64_t version,
+                           std::unique_ptr<GroupFile>& file) {
+  auto opened = GroupFile::open(pool.group(), pool, job.file_path());
+  const std::string differs = opened.ok() ? opened.value()->wrong_at(version) : "";
+  if (opened.ok() && differs.empty()) {
+    file = opened.take();
+    return agree(pool.group(), Status::success()).ok() ? 0 : refused_code;
+  }
+  std::fprintf(stderr, "rank %u: restored %llu, %s%s\n", pool.group().rank(), ull(version),
+               opened.status().message().c_str(), differs.c_str());
+  return opened.ok() ? wrong_code : refused_code;
+}
+
+// Arrays that only this rank has: as many as its number, in two modes.
+class Blocks {
+ public:
+  Status open(Pool& pool) {
+    rank_ = pool.group().rank();
+    for (std::uint64_t i = 0; i < rank_; ++i) {
+      const ArrayMode mode = i % 2 == 0 ? ArrayMode::copy : ArrayMode::twin;
+      const ArrayShape shape{ArrayType::int64, mode, true, {40 + 9 * i}};
+      PERDURE_TRY_ASSIGN(VersionedArray * array, pool.open_array("block " + number(i), shape, {}));
+      arrays_.push_back(array);
+    }
+    return Status::success();
+  }
+  void change_to(const Made& made) {
+    for (VersionedArray* array : arrays_) {
+      auto* words = reinterpret_cast<std::uint64_t*>(array->working());
+      for (std::uint64_t k = 0; k < array->size_bytes() / 8; ++k) {
+        words[k] = word_of(rank_, made, index_of(*array, k));
+      }
+    }
+  }
+  bool are_at(const Made& made) const {
+    bool same = true;
+    for (const VersionedArray* array : arrays_) {
+      const auto* words = reinterpret_cast<const std::uint64_t*>(array->consistent());
+      for (std::uint64_t k = 0; k < array->size_bytes() / 8; ++k) {
+        same = same && words[k] == word_of(rank_, made, index_of(*array, k));
+      }
+    }
+    return same;
+  }
+
+ private:
+  static std::uint64_t index_of(const VersionedArray& array, std::uint64_t k) {
+    return array.size_bytes() * 1000 + k;
+  }
+  std::uint32_t rank_ = 0;
+  std::vector<VersionedArray*> arrays_;
+};
+
+// Changes arrays and file, and commits; an exit code.
+inline int run_steps(const Job& job, Seen& seen, Levels& levels, Pool& pool, Made& made,
+                     std::span<std::uint64_t> data, Blocks& blocks, GroupFile* file) {
+  const auto refuse = [&](const Status& status) {
+    std::fprintf(stderr, "rank %u: %s\n", pool.group().rank(), status.message().c_str());
+    return refused_code;
+  };
+  while (made.version < job.steps) {
+    made = {made.version + 1, job.start};
+    for (std::uint64_t i = 0; i < data.size(); ++i) {
+      data[i] = word_of(pool.group().rank(), made, i);
+    }
+    blocks.change_to(made);
+    const Status changed = file == nullptr ? Status::success() : file->change_to(made.version);
+    if (!changed.ok()) return refuse(changed);
+    const auto committed = pool.commit();
+    if (committed.status().code() == Code::peer_failed) return refused_code;
+    if (!committed.ok()) return refuse(committed.status());
+    if (committed.value() != made.version) return wrong_code;
+    raise(seen.acknowledged, made.version);
+    raise(seen.whole, levels.whole().value_or(VersionId{}).version);
+  }
+  return 0;
+}
+
+// The directory that is the rank's node.
+inline std::string make_node(const Job& job, std::uint32_t rank) {
+  std::string node = job.root + "/node-" + number(job.nodes[rank]);
+  fs::create_directories(node);
+  fs::permissions(node, fs::perms::owner_all);
+  return node;
+}
+
+inline OpenOptions options_of_losses(Levels& levels) {
+  OpenOptions options;
+  options.job_name = "losses";
+  options.lock_wait_ms = 0;
+  options.geometry = {16384, 4096, 4096, 2};
+  options.pool.taker = &levels;
+  return options;
+}
+
+inline int refused(const Group& group, const Status& status) {
+  if (status.code() != Code::peer_failed) {
+    std::fprintf(stderr, "rank %u: %s\n", group.rank(), status.message().c_str());
+  }
+  return refused_code;
+}
+
+// One rank; an exit code.
+inline int run_rank(Group& group, const Job& job, Seen& seen) {
+  const auto refuse = [&](const Status& status) { return refused(group, status); };
+  const std::string directory = make_node(job, group.rank()) + "/pool";
+  auto settings = parse_level_settings(job.levels);
+  auto levels = Levels::create(group, directory, settings.take(), Trust::own);
+  if (!levels.ok()) return refuse(levels.status());
+  auto pool = levels.value()->open(options_of_losses(*levels.value()));
+  if (!pool.ok()) return refuse(pool.status());
+  const auto note_opened = [&] {
+    if (group.rank() != 0) return;
+    seen.acknowledged = pool.value()->status().version;
+    seen.whole = levels.value()->whole().value_or(VersionId{}).version;
+    seen.opened = 1;
+  };
+  if (!job.file) note_opened();
+  // Lengths differ between ranks, and so do the arrays.
+  const std::uint64_t words = words_of_array + 131 * group.rank();
+  auto array =
+      pool.value()->open_array("u", {ArrayType::int64, ArrayMode::copy, true, {words}}, {});
+  if (!array.ok()) return refuse(array.status());
+  Made made;
+  Blocks blocks;
+  if (Status had = blocks.open(*pool.value()); !had.ok()) return refuse(had);
+  if (Status bound = pool.value()->bind_scalar("version", &made, sizeof made); !bound.ok()) {
+    return refuse(bound);
+  }
+  const auto restored = pool.value()->restart();
+  if (!restored.ok()) return refuse(restored.status());
+  auto* const data = reinterpret_cast<std::uint64_t*>(array.value()->working());
+  const auto wrong = [&](const char* what, std::uint64_t value) {
+    std::fprintf(stderr, "rank %u: restored %llu, %s %llu\n", group.rank(), ull(restored.value()),
+                 what, ull(value));
+    return wrong_code;
+  };
+  if (made.version != restored.value()) return wrong("but the scalar says", made.version);
+  for (std::uint64_t i = 0; made.version > 0 && i < words; ++i) {
+    if (data[i] != word_of(group.rank(), made, i)) return wrong("but wrong is word", i);
+  }
+  if (made.version > 0 && !blocks.are_at(made))
+    return wrong("but wrong are blocks of", made.version);
+  std::uint64_t all[] = {made.version, ~made.version, made.start, ~made.start};
+  if (!group.all_max(all).ok()) return refused_code;
+  if (all[0] != ~all[1]) return wrong("others have", all[0]);
+  if (all[2] != ~all[3]) return wrong("others have it of start", all[2]);
+  std::unique_ptr<GroupFile> file;
+  if (job.file) {
+    if (const int code = open_group_file(*pool.value(), job, made.version, file); code != 0)
+      return code;
+    note_opened();
+  }
+  // From here on what counts is the line of this version.
+  if (group.rank() == 0) {
+    seen.restored_start = made.start;
+    seen.restored = seen.acknowledged = made.version;
+  }
+  const int code =
+      run_steps(job, seen, *levels.value(), *pool.value(), made, {data, words}, blocks, file.get());
+  if (code != 0) return code;
+  if (file) {
+    if (Status closed = file->close(); !closed.ok()) return refuse(closed);
+    const bool same =
+        bytes_of_file(job.file_path()) == GroupFileContents{group.ranks()}.at(made.version);
+    if (!same) return wrong("but at last the file itself is wrong at", made.version);
+  }
+  levels.value()->close();
+  return 0;
+}
+
+// A process that runs the job; what ranks say goes to `log`.
+inline pid_t start_job(const Job& job, Seen& seen, const std::string& log) {
+  seen.calls = seen.opened = seen.holds = seen.go_on = seen.restored_start = 0;
+  seen.restored = UINT64_MAX;
+  const pid_t child = ::fork();
+  if (child != 0) return child;
+  if (std::freopen(log.c_str(), "w", stderr) == nullptr) ::_exit(1);
+  std::vector<std::uint32_t> nodes(job.nodes.size());  // numbered by rank, as MPI's are
+  std::iota(nodes.begin(), nodes.end(), 0);
+  ThreadJob threads(nodes);
+  std::atomic<int> code{0};
+  const auto hold = [&] {
+    seen.holds = 1;
+    if (job.stand_still) ::raise(SIGSTOP);
+    while (seen.go_on == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  };
+  threads.run([&](ThreadGroup& own) {
+    MortalGroup group(own, seen.calls, job.kill_at);
+    if (job.hold_at != 0) group.call_at(job.hold_at, hold);
+    const int rank_code = run_rank(group, job, seen);
+    if (rank_code == 0) return;
+    int none = 0;
+    code.compare_exchange_strong(none, rank_code);
+    threads.end();
+  });
+  std::fflush(stderr);
+  ::_exit(code);
+}
+
+inline int code_of_job(pid_t child) {
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+inline int run_job(const Job& job, Seen& seen, const std::string& log) {
+  return code_of_job(start_job(job, seen, log));
+}
+
+// The version that `perdure pool verify` says a start would find; none: it says nothing.
+inline std::optional<std::uint64_t> foreseen(const Job& job, bool drain) {
+  std::vector<std::string> directories;
+  for (const std::uint32_t node : job.nodes) {
+    const std::string path = job.root + "/node-" + number(node) + "/pool";
+    if (fs::exists(path)) directories.push_back(path);
+  }
+  VerifyOptions options;
+  if (drain) options.drains.push_back(job.root + "/drain");
+  const auto report = verify_levels(directories, options);
+  if (!report.ok()) return std::nullopt;
+  return report.value().now.id.version;
+}
+
+// What each start had committed it made from what another one had: a tree.
+class Starts {
+ public:
+  // The number of the next one.
+  std::uint64_t next() { return ++last_; }
+  void restarted(std::uint64_t start, const Made& from) { from_[start] = from; }
+  // Whether `one` is in the history of `other`.
+  bool is_in(const Made& one, Made other) const {
+    while (one.start != other.start) {
+      const auto found = from_.find(other.start);
+      if (found == from_.end()) return one.version == 0;
+      other = found->second;
+    }
+    return one.version <= other.version;
+  }
+
+ private:
+  std::map<std::uint64_t, Made> from_;
+  std::uint64_t last_ = 0;
+};
+
+}  // namespace perdure
