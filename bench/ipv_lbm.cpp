@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// bench_ipv_lbm: a lattice Boltzmann flow (D2Q9, periodic square) that keeps two arrays itself, with
-// a version of every iteration: by copying both arrays (tier copy), and as a pair, whose roles
+// bench_ipv_lbm: a lattice Boltzmann flow (D2Q9, periodic square) that keeps two arrays itself,
+// with a version of every iteration: by copying both arrays (tier copy), and as a pair, whose roles
 // alternate with no copy. Compiled by the ordinary compiler: the runtime alone.
 //
 // The ways take turns, so that what disturbs the machine meets all; a sample is the time of an

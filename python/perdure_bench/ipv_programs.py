@@ -8,7 +8,7 @@ the three; a ratio compares runs of one round, by iteration.
     overhead_ratio     time of the loop over that of the program without protection, compiled by the
                        same compiler; case PROGRAM is in-place versioning as it comes, with an idle
                        core, on NVM of 1/8 of DRAM's bandwidth; the other cases name the way
-    settled_ratio      the same without iterations that try something out; there are none any more
+    settled_ratio      the same, as no iteration tries something out; older runs had such ones
     floor_ratio        the least that bytes over bandwidth allow: a version's time in the memory
                        passes while the next iteration computes, so 1 unless it is longer than that
     persist_ms         an iteration is kept waiting so long for its version, seen inside the program
@@ -18,13 +18,13 @@ the three; a ratio compares runs of one round, by iteration.
 
 Ways: disk, a file a version, synced, on a disk; block, the same on memory; clflush, a copy that is
 flushed line by line; par-clflush, by two threads; bypass, a copy past the caches; ipv, in-place
-versioning as it comes, in tier copy, where a core is idle; ipv-alone, the same without a thread that
-flushes; and the single tiers. disk, block and single tiers make fewer
-iterations. 1/8 and 1/32: a write takes as long as that bandwidth allows, from when it begins here;
-the memory works while the program computes, and a fence waits for what is left. Its queue has no
-end, except in the cases whose memory is named with write_queue_bytes: 16 KB, as a module of Optane
-has them for writes, or 4 KB, as 64 lines in the write queue of a DDR channel; there a write waits
-while the queue is full. The program's own loads and stores are at DRAM's speed, whatever the way.
+versioning as it comes, in tier copy, where a core is idle; ipv-alone, the same without a thread
+that flushes; and the single tiers. disk, block and single tiers make fewer iterations. 1/8 and
+1/32: a write takes as long as that bandwidth allows, from when it begins here; the memory works
+while the program computes, and a fence waits for what is left. Its queue has no end, except in the
+cases whose memory is named with write_queue_bytes: 16 KB, as a module of Optane has them for
+writes, or 4 KB, as 64 lines in the write queue of a DDR channel; there a write waits while the
+queue is full. The program's own loads and stores are at DRAM's speed, whatever the way.
 
 Each run is of a new copy of the program: which pages of memory its text gets decides up to 12 % of
 a loop (BT on an EPYC), and they stay as long as the file does.

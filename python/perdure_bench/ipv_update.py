@@ -2,7 +2,8 @@
 """`perdure bench ipv`, its part without programs: the update u += r with a version at every sweep,
 a double-buffered flow as a pair and copied, and what flushing a line costs.
 
-The programs bench/bench_ipv_update, bench_ipv_lbm and bench_persist measure; nothing is computed here.
+The programs bench/bench_ipv_update, bench_ipv_lbm and bench_persist measure; nothing is computed
+here.
 """
 
 from __future__ import annotations

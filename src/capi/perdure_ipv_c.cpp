@@ -67,17 +67,17 @@ uintptr_t low = 0;
 uintptr_t high = 0;
 
 // Compiled loops need not announce boxes where no object takes any.
-void offer_rows() {
-  const bool rows = set != nullptr && set->takes_rows();
-  if (rows == (perdure_ipv_high != 0)) return;
-  perdure_ipv_low = rows ? low : 0;
-  perdure_ipv_high = rows ? high : 0;
+void offer_boxes() {
+  const bool boxes = set != nullptr && set->takes_boxes();
+  if (boxes == (perdure_ipv_high != 0)) return;
+  perdure_ipv_low = boxes ? low : 0;
+  perdure_ipv_high = boxes ? high : 0;
 }
 
 void take_bounds() {
   low = set == nullptr ? 0 : set->low();
   high = set == nullptr ? 0 : set->high();
-  offer_rows();
+  offer_boxes();
 }
 
 bool is_given(std::uintptr_t address) {  // by perdure_ipv_alloc()
@@ -124,7 +124,7 @@ int version_by(Result<std::uint64_t> (ObjectSet::*call)(), const char* name,
     const perdure::CollectiveCall collective(*set_pool->group, name);
     const WatchedCommit watched(set_pool->watch.get(), name);
     const auto durable = (set->*call)();
-    offer_rows();
+    offer_boxes();
     if (durable.ok() && version != nullptr) *version = durable.value();
     return durable.status();
   });

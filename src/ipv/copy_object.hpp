@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Copy object (tier COPY): the program's memory stays as it is, wherever it lies, and nothing stands
-// between the program and it. A page tracker (page_tracker.hpp) says which pages changed; at the
-// persistence point the pages that the working copy lacks are copied there, past the cache.
+// Copy object (tier COPY): the program's memory stays as it is, wherever it lies, and nothing
+// stands between the program and it. A page tracker (page_tracker.hpp) says which pages changed; at
+// the persistence point the pages that the working copy lacks are copied there, past the cache.
 //
 // Why that is enough, and why nothing more is done:
-//   - The kernel notes stores without faults that anybody sees (Linux 6.7), from any thread, and its
-//     own, so that no view, no remapping, no signal handler and no rule about readers is needed.
-//     Pages that always change are left alone by the tracker, so they cost no fault either.
+//   - The kernel notes stores without faults that anybody sees (Linux 6.7), from any thread, and
+//     its own, so that no view, no remapping, no signal handler and no rule about readers is
+//     needed. Pages that always change are left alone by the tracker, so they cost no fault either.
 //   - The copy is complete when the persistence point returns. So the program may store at once,
 //     and no store waits. What takes time on the medium, the fence, comes one persistence point
 //     later (lag 1). To copy beside the program would need stores to be stopped meanwhile.
@@ -15,7 +15,8 @@
 // Invariants
 //   C1  A page in which copy c differs from the memory is in stale_[c], or the tracker will say it,
 //       or all counts as changed. What the tracker says and is as in the committed copy, which is
-//       what was handed over last, has not changed. So the working copy is the memory when stale_ of it was copied.
+//       what was handed over last, has not changed. So the working copy is the memory when stale_
+//       of it was copied.
 //   C2  All of the object counts as changed where stores may go unseen: without a tracker, while it
 //       is pinned, and where the kernel or a device stores through pinned pages. The pages at its
 //       ends that it shares with other memory are not tracked, and always count.

@@ -80,8 +80,8 @@ class InPlaceObject : public TwinWriter {
   bool ended() const { return ended_; }
 
   // Hooks (perdure_ipv_abi.h). What takes no boxes takes stores as they come. refuse_box(): a box
-  // was not taken, as somebody may look at the object; by the thread that makes the calls. box_end() is true if
-  // something can be flushed early now: flush_early().
+  // was not taken, as somebody may look at the object; by the thread that makes the calls.
+  // box_end() is true if something can be flushed early now: flush_early().
   virtual bool takes_boxes() const { return false; }
   void refuse_box(std::string onlooker);
   virtual perdure_ipv_answer box_begin(const perdure_ipv_box& /*box*/) {
@@ -138,8 +138,8 @@ class InPlaceObject : public TwinWriter {
   ByteRange all() const { return {0, bytes_}; }
 
   struct Counters {
-    ObjectCounter versions, rows, boxes, boxes_refused, fresh_row_bytes, copied_bytes, flushed_bytes,
-        streamed_bytes, swaps, swap_ns, guard_faults, waited_ns, first_stores_ns;
+    ObjectCounter versions, rows, boxes, boxes_refused, fresh_row_bytes, copied_bytes,
+        flushed_bytes, streamed_bytes, swaps, swap_ns, guard_faults, waited_ns, first_stores_ns;
   };
 
   ObjectSurroundings& surroundings_;

@@ -230,7 +230,7 @@ InPlaceObject* ObjectSet::find(std::uintptr_t address) const {
   return object->holds(address) ? object : nullptr;
 }
 
-bool ObjectSet::takes_rows() const {
+bool ObjectSet::takes_boxes() const {
   return std::ranges::any_of(
       objects_, [](const auto& object) { return object->tier() == PERDURE_IPV_STREAM; });
 }

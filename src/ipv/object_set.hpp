@@ -82,7 +82,7 @@ class ObjectSet {
   // Where objects lie, [low, high); 0 and 0 before restart() and after close().
   std::uintptr_t low() const { return low_; }
   std::uintptr_t high() const { return high_; }
-  bool takes_rows() const;  // until the next persistence point: some object is in STREAM
+  bool takes_boxes() const;  // until the next persistence point: some object is in STREAM
   bool lags() const { return surroundings_.lags; }
   std::uint64_t calls() const { return calls_; }  // of persist()
   const Pool& pool() const { return pool_; }

@@ -8,9 +8,10 @@
 // Invariants
 //   P1  Nothing stores to a copy that a version names, or that the version under way will name.
 //       What an iteration stores goes to the working copy, and if the version under way will name
-//       that one, another becomes it first (versioned_array.hpp, move_on()). So
-//       recovery can choose only versions that do not name what the lines below call new. (The paper waits before the first *read*. Reading harms nothing; an object that is
-//       written without being read would be stored to too early.)
+//       that one, another becomes it first (versioned_array.hpp, move_on()). So recovery can choose
+//       only versions that do not name what the lines below call new. (The paper waits before the
+//       first *read*. Reading harms nothing; an object that is written without being read would be
+//       stored to too early.)
 //   P2  In an iteration in the pool, the bytes of its interval are current in new. All others are
 //       current in old and were not stored to since the copies changed roles. Where the lines of
 //       lacking_[new] are not, old and new are equal, so these bytes need not be copied.

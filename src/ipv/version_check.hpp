@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Version check (PERDURE_IPV=verify=on): a plain copy of every object at each persistence point, and
-// the version that was made of it, byte by byte. It finds stores that no tracker saw, stores into a
-// committed copy, and copies that were not complete, in a real run; it costs a copy of all objects
-// in memory, and one more pass over them an iteration.
+// Version check (PERDURE_IPV=verify=on): a plain copy of every object at each persistence point,
+// and the version that was made of it, byte by byte. It finds stores that no tracker saw, stores
+// into a committed copy, and copies that were not complete, in a real run; it costs a copy of all
+// objects in memory, and one more pass over them an iteration.
 //
 // Threads: of the program's thread.
 #pragma once

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Pairs against plain bytes: double-buffered loops whose versions fail, which are killed at every
-// fence, and which break the contract. PERDURE_TEST_SEED and PERDURE_IPV_HISTORIES say which and how
-// many histories.
+// fence, and which break the contract. PERDURE_TEST_SEED and PERDURE_IPV_HISTORIES say which and
+// how many histories.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
@@ -86,7 +86,8 @@ class PairJob {
     for (std::uint64_t i = 0; i < shape_.bytes; ++i) {
       if (from[i] != now.bytes[i]) complain("a load", i);
       if (i % 512 < wall) continue;
-      next.bytes[i] = static_cast<std::uint8_t>(now.bytes[i] * 5U + now.bytes[i - 1] + now.step + 1);
+      next.bytes[i] =
+          static_cast<std::uint8_t>(now.bytes[i] * 5U + now.bytes[i - 1] + now.step + 1);
       if (i < missed.begin || i >= missed.end) to[i] = next.bytes[i];
     }
     alive = 1 - alive;
@@ -350,8 +351,8 @@ TEST(IpvPairDeathTest, a_store_to_the_array_of_the_version_ends_with_a_sentence)
       "pair 'u': a store to the array that holds the version");
 }
 
-// The program that leaves `missed` out of every iteration from the fifth on; the error, and at which
-// iteration it came.
+// The program that leaves `missed` out of every iteration from the fifth on; the error, and at
+// which iteration it came.
 std::pair<std::string, int> breach(const PairShape& shape, ByteRange missed) {
   PairJob job(shape, model_device(shape));
   Random random(1);
@@ -361,7 +362,7 @@ std::pair<std::string, int> breach(const PairShape& shape, ByteRange missed) {
     const auto persisted = job.persist();
     if (!persisted.ok()) {
       job.iterate();
-      EXPECT_FALSE(job.persist().ok()) << "it is told once and forgotten";
+      EXPECT_FALSE(job.persist().ok()) << "only the first persistence point reports it";
       return {persisted.status().message(), iteration};
     }
   }
