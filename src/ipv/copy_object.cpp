@@ -14,7 +14,6 @@ namespace perdure {
 namespace {
 
 constexpr std::uint64_t page_bytes = view_page_bytes;
-constexpr std::uint64_t chunk_pages = (std::uint64_t{256} << 10U) / page_bytes;  // compared at once
 
 // Counted from the beginning of the page in which the object begins.
 ByteRange own_pages(std::uint64_t skew, std::uint64_t bytes, bool whole_pages) {
@@ -142,28 +141,9 @@ Status CopyObject::find_changes() {
   PERDURE_TRY(tracker_->collect(found));
   const std::uint64_t before = own_.begin / page_bytes;
   for (PageRun run = found.next_run(0); !run.empty(); run = found.next_run(run.end)) {
-    add_changed({run.first + before, run.end + before});
+    changed_.add_pages({run.first + before, run.end + before});
   }
   return Status::success();
-}
-
-// Whole chunks may be left writable, and count as changed without having changed: a comparison ends
-// at the first difference, and spares the medium a write.
-void CopyObject::add_changed(PageRun run) {
-  const bool known = array_->committed() && !must_save_ && !surroundings_.unseen;
-  while (!run.empty()) {
-    const PageRun part{run.first, std::min(run.end, (run.first / chunk_pages + 1) * chunk_pages)};
-    run.first = part.end;
-    const ByteRange range = bytes_of(part);
-    const std::byte* const committed =
-        surroundings_.device.base() + array_->copy_offset(array_->consistent_copy());
-    const bool compared = known && part.end - part.first == chunk_pages;
-    if (compared && std::memcmp(address_ + range.begin, committed + range.begin,
-                                range.end - range.begin) == 0) {
-      continue;
-    }
-    changed_.add_pages(part);
-  }
 }
 
 // C1.

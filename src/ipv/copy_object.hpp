@@ -14,9 +14,7 @@
 //
 // Invariants
 //   C1  A page in which copy c differs from the memory is in stale_[c], or the tracker will say it,
-//       or all counts as changed. What the tracker says and is as in the committed copy, which is
-//       what was handed over last, has not changed. So the working copy is the memory when stale_
-//       of it was copied.
+//       or all counts as changed. So the working copy is the memory when stale_ of it was copied.
 //   C2  All of the object counts as changed where stores may go unseen: without a tracker, while it
 //       is pinned, and where the kernel or a device stores through pinned pages. The pages at its
 //       ends that it shares with other memory are not tracked, and always count.
@@ -57,7 +55,6 @@ class CopyObject final : public InPlaceObject {
   void watch();
   void stop_watching();
   Status find_changes();
-  void add_changed(PageRun run);
   void note_all_changed();
   ByteRange bytes_of(PageRun run) const;
 
