@@ -168,6 +168,7 @@ int perdure_ipv_open(perdure_pool* pool, const perdure_ipv_options* options) {
     set = std::move(opened).release();
     set_pool = pool;
     pool->objects = set;
+    if (given.box_bytes) perdure_ipv_box_bytes_min = *given.box_bytes;
     return Status::success();
   });
 }

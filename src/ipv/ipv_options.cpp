@@ -11,6 +11,7 @@ namespace {
 
 constexpr unsigned threads_max = 256;
 constexpr unsigned every_max = 1'000'000'000;
+constexpr unsigned box_bytes_max = 1'000'000'000;
 
 template <typename Place>
 Status set_switch(const std::string& key, const std::string& value, Place& place) {
@@ -22,6 +23,10 @@ Status set_tier(const std::string& value, IpvOptions& options) {
       "tier", value, "auto, copy or stream",
       {{"auto", PERDURE_IPV_AUTO}, {"copy", PERDURE_IPV_COPY}, {"stream", PERDURE_IPV_STREAM}},
       options.tier);
+}
+
+Status set_box_bytes(const std::string& value, IpvOptions& options) {
+  return set_unsigned("box_bytes", value, box_bytes_max, options.box_bytes.emplace());
 }
 
 Status set_flush(const std::string& value) {
@@ -39,6 +44,7 @@ Status set_option(const std::string& key, const std::string& value, IpvOptions& 
   if (key == "lag") {
     return set_choice<unsigned>(key, value, "0 or 1", {{"0", 0}, {"1", 1}}, options.lag);
   }
+  if (key == "box_bytes") return set_box_bytes(value, options);
   if (key == "report") return set_text(key, value, options.report);
   if (key == "flush") return set_flush(value);
   if (key == "remap") return set_switch(key, value, options.move_views);
@@ -46,7 +52,8 @@ Status set_option(const std::string& key, const std::string& value, IpvOptions& 
   if (key == "helper") return set_switch(key, value, options.helper);
   return Status(
       Code::invalid_argument, "PERDURE_IPV has no '", key,
-      "'; it knows tier, lag, helper, every, guard, threads, report, verify, flush and remap");
+      "'; it knows tier, lag, helper, every, guard, threads, report, verify, box_bytes, flush and "
+      "remap");
 }
 
 Status check(const IpvOptions& options) {

@@ -39,7 +39,7 @@ perdure_ipv_object_status InPlaceObject::status() const {
   status.swaps = counts_.swaps.get();
   status.swap_ns = counts_.swap_ns.get();
   status.guard_faults = counts_.guard_faults.get();
-  status.persist_ns = counts_.waited_ns.get();
+  status.persist_ns = counts_.waited_ns.get() + counts_.first_stores_ns.get();
   if (array_ != nullptr) status.pool_bytes = array_->copies() * array_->entry().stride_bytes;
   return status;
 }
