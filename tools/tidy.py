@@ -25,6 +25,7 @@ from functools import cached_property
 from pathlib import Path
 
 import tidy_english
+import tidy_labels
 import tidy_licence
 from tidy_commits import check_commits
 
@@ -491,6 +492,14 @@ def check_mutants(root: Path) -> Iterator[Finding]:
             text = text.replace(find, replace)
 
 
+def check_labels(root: Path) -> Iterator[Finding]:
+    """Each invariant's label is defined once, with its module's prefix, and is on docs' page."""
+    texts = [(name, (root / name).read_text("utf-8").splitlines())
+             for name in repository_files(root) if tidy_labels.may_mention(name)]
+    for path, line, message in tidy_labels.check_labels(texts):
+        yield Finding(path, line, message)
+
+
 def check_all(root: Path, names: list[str]) -> list[Finding]:
     """Every rule on every file, in the order of paths and lines."""
     layers = read_layers(root)
@@ -518,7 +527,8 @@ def main() -> int:
         print(f"tidy: commits {asked.commits}, {len(wrong)} findings")
         return 1 if wrong else 0
     names = asked.files or repository_files(asked.root)
-    findings = sorted([*check_all(asked.root, names), *check_licences(asked.root, names)])
+    findings = [*check_all(asked.root, names), *check_licences(asked.root, names)]
+    findings = sorted([*findings, *check_labels(asked.root)])
     for finding in findings:
         print(finding)
     print(f"tidy: {len(names)} files, {len(findings)} findings")

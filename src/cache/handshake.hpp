@@ -10,7 +10,7 @@
 //       is of no use to whoever has recorded it.
 //   cache.H2  It is of one direction and one server, whose address is in it: an impostor can't hand
 //       it on to another server of the job, nor send it back.
-//   cache.H3  Who asks without the secret learns the protocol's version and random bytes.
+//   cache.H3  Whoever asks without the secret learns the protocol's version and random bytes.
 //
 // It doesn't protect what follows: who can read or change the network's packets can read and change
 // those too.

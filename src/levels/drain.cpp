@@ -296,7 +296,7 @@ Status NodeDrain::stop(std::chrono::milliseconds patience, std::chrono::millisec
   if (stopped) {
     thread.join();
   } else {
-    thread.detach();  // levels.A1
+    thread.detach();  // levels.D1
   }
   if (done) return Status::success();
   return stopped ? unfinished : stuck;

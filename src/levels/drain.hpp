@@ -8,11 +8,11 @@
 // manifests as well: it waits for the node files of other nodes, which need no message for that.
 //
 // Invariants
-//   levels.A1  The caller never waits, but in stop(), and there for a time that it gives: a writer
+//   levels.D1  The caller never waits, but in stop(), and there for a time that it gives: a writer
 //       that is stuck in the kernel, or waits for a token, is abandoned. All that the thread uses
 //       belongs to it; what it still does is what any other writer might do (node_file.hpp,
 //       levels.W2).
-//   levels.A2  An image is read only between start() and finished(), or until a failure is
+//   levels.D2  An image is read only between start() and finished(), or until a failure is
 //       reported.
 //
 // Threads: one calls; the drain has a thread of its own while there is work. Failure: kept, and

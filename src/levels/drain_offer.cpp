@@ -24,6 +24,7 @@ void choose_newer(DrainOffer& offer, FoundVersions found, const JobId& lineage) 
 // Whether any lineage has drained a version there.
 Result<bool> has_versions(const std::string& place) {
   const auto directory = Directory::open(place, trust_unless(false));
+  if (directory.status().code() == Code::not_found) return false;
   if (!directory.ok()) return directory.status();
   PERDURE_TRY_ASSIGN(const auto names, directory.value().names());
   for (const std::string& name : names) {
@@ -37,38 +38,49 @@ Result<bool> has_versions(const std::string& place) {
 
 }  // namespace
 
-Result<DrainOffer> offer_of(const std::string& place, const std::optional<LeaseRecord>& newest,
-                            const std::optional<NodesHold>& held) {
+Result<DrainHolds> look_into_drain(const std::string& place,
+                                   const std::optional<LeaseRecord>& newest,
+                                   const std::optional<JobLineage>& nodes) {
+  DrainHolds drain{place, newest, {}, {}, false};
+  if (nodes) {
+    PERDURE_TRY_ASSIGN(drain.own, find_versions(place, nodes->lineage));
+  } else {
+    PERDURE_TRY_ASSIGN(drain.any, has_versions(place));
+  }
+  if (newest) {
+    PERDURE_TRY_ASSIGN(drain.of_newest, find_versions(place, lineage_of(newest->job)));
+  }
+  return drain;
+}
+
+Result<DrainOffer> offer_of(const DrainHolds& drain, const std::optional<JobLineage>& nodes,
+                            VersionId held) {
   DrainOffer offer;
-  if (held) {
-    offer.lineage = held->lineage;
-    PERDURE_TRY_ASSIGN(offer.versions, find_versions(place, held->lineage));
+  if (nodes) {
+    offer.lineage = nodes->lineage;
+    offer.versions = drain.own;
   }
-  if (!newest || (held && newest->job.job_id != held->job)) return offer;
-  const JobId lineage = lineage_of(newest->job);
-  if (held && lineage == held->lineage) return offer;
-  PERDURE_TRY_ASSIGN(auto found, find_versions(place, lineage));
-  bool went_elsewhere = !held && found.manifests.empty() && !found.ancestors.empty();
+  if (!drain.newest || (nodes && drain.newest->job.job_id != nodes->job)) return offer;
+  const JobId lineage = lineage_of(drain.newest->job);
+  if (nodes && lineage == nodes->lineage) return offer;
+  const FoundVersions& found = drain.of_newest;
   // A lineage that was made of images may have drained none, nor any before it.
-  if (went_elsewhere) {
-    PERDURE_TRY_ASSIGN(went_elsewhere, has_versions(place));
-  }
-  if (went_elsewhere) {
-    return Status(Code::not_found, place, ": the run of ", newest->text(), " went on from version ",
-                  found.ancestors.back().until.version,
+  if (!nodes && found.manifests.empty() && !found.ancestors.empty() && drain.any) {
+    return Status(Code::not_found, drain.place, ": the run of ", drain.newest->text(),
+                  " went on from version ", found.ancestors.back().until.version,
                   ", which is not there any more, nor is a newer one of that run; start the job on "
                   "nodes that have its pool, or add take=LINEAGE to PERDURE_LEVELS with one of the "
                   "directories there, or remove them to begin anew");
   }
   const Kinship kinship =
-      held ? kinship_of(lineage, found.ancestors, held->lineage, held->id) : Kinship::continuation;
-  if (kinship == Kinship::continuation || held->id.version == 0) {
-    choose_newer(offer, std::move(found), lineage);
+      nodes ? kinship_of(lineage, found.ancestors, nodes->lineage, held) : Kinship::continuation;
+  if (kinship == Kinship::continuation || held.version == 0) {
+    choose_newer(offer, found, lineage);
     return offer;
   }
   offer.versions.incarnation_max = std::max(offer.versions.incarnation_max, found.incarnation_max);
   if (kinship != Kinship::fork) return offer;
-  const auto from = std::ranges::find(found.ancestors, held->lineage, &Ancestor::lineage);
+  const auto from = std::ranges::find(found.ancestors, nodes->lineage, &Ancestor::lineage);
   const bool drained =
       !found.manifests.empty() && lineage_of(found.manifests.front().job) == lineage;
   offer.fork = drained ? newest_of(found) : from->until;

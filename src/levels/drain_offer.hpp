@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Drain offer: which drained versions count beside what the nodes of a job hold (restart.hpp,
+// Drain offer: which drained versions count beside what the nodes of a job hold (choice.hpp,
 // levels.A6).
 //
-// Threads: any. Failure: a Status with the path.
+// Threads: any.
 #pragma once
 
 #include <optional>
@@ -14,12 +14,26 @@
 
 namespace perdure {
 
-// The newest version that nodes can give all ranks; version 0: they have the job, and none.
-struct NodesHold {
+// Versions of a lineage's history, newest first, and what it was made from.
+struct DrainHolds {
+  std::string place;
+  std::optional<LeaseRecord> newest;  // lease of others
+  FoundVersions own;                  // of the lineage that the nodes are in
+  FoundVersions of_newest;            // of that of the newest lease
+  bool any = false;  // some lineage has drained a version there; looked for where no node knows
+};
+
+// That nodes are in.
+struct JobLineage {
   JobId job;
   JobId lineage;
-  VersionId id;
 };
+
+// What is in `place`, beside these nodes; none: no node knows of the job. Failure: a Status with
+// the path.
+Result<DrainHolds> look_into_drain(const std::string& place,
+                                   const std::optional<LeaseRecord>& newest,
+                                   const std::optional<JobLineage>& nodes);
 
 struct DrainOffer {
   FoundVersions versions;  // that count
@@ -31,8 +45,9 @@ struct DrainOffer {
   VersionId forked_from;
 };
 
-// Of `place`, whose newest lease is given. Without `held` no node knows of the job.
-Result<DrainOffer> offer_of(const std::string& place, const std::optional<LeaseRecord>& newest,
-                            const std::optional<NodesHold>& held);
+// Beside nodes that can give all ranks `held`; version 0: they have the job, and none. Pure.
+// Code::not_found if the run that had the drain last went on from a version that is gone.
+Result<DrainOffer> offer_of(const DrainHolds& drain, const std::optional<JobLineage>& nodes,
+                            VersionId held);
 
 }  // namespace perdure

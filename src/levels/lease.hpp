@@ -38,7 +38,7 @@
 //       manifest.hpp, levels.M2). So what a run that was taken for dead has made stays, and what
 //       was made instead of it, too.
 //   levels.Q5  A restart on nodes that have a version beyond the one from which the newest lease's
-//       lineage was made stays with theirs (restart.hpp, levels.A6). So a run that was fenced off,
+//       lineage was made stays with theirs (choice.hpp, levels.A6). So a run that was fenced off,
 //       or whose copy went on elsewhere, never gets the other's bytes. Nodes of which one has files
 //       of that lineage have none beyond it: who began it had that one, and gave up what was there
 //       (restart.hpp, levels.A9).

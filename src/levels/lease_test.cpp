@@ -171,8 +171,8 @@ class Lineages : public testing::Test {
   DrainOffer offer(std::uint64_t newest, std::uint64_t own, VersionId held) const {
     LeaseRecord record;
     record.job = job_of(newest);
-    return offer_of(job_place_, record, NodesHold{record.job.job_id, lineage_of(job_of(own)), held})
-        .take();
+    const JobLineage nodes{record.job.job_id, lineage_of(job_of(own))};
+    return offer_of(look_into_drain(job_place_, record, nodes).take(), nodes, held).take();
   }
   // Lineage 7 was made from version 8 of the first, 9 from version 12 of lineage 7.
   void make_three() {

@@ -4,7 +4,7 @@
 // write is large and aligned. They go past the page cache where the file system can do that, and
 // whole chunks of image files from where they lie: copies of what nobody reads soon would take
 // processor time and memory from the program. What is not whole goes through one buffer. An image
-// does not change meanwhile (drain.hpp, levels.A2); a bit that flips between the check of a chunk
+// does not change meanwhile (drain.hpp, levels.D2); a bit that flips between the check of a chunk
 // and its write is found when the node file is read.
 #include "levels/node_file.hpp"
 #include "base/quantity.hpp"

@@ -78,10 +78,10 @@ Result<std::string> Restart::fetch_files(const OpenOptions& options) {
   if (!here) {
     PERDURE_TRY(agree(group_, check_drains_known()));
     PERDURE_TRY(leased_.clear(nullptr));
-    PERDURE_TRY_ASSIGN(std::string brought, use_drained({}));
+    PERDURE_TRY_ASSIGN(std::string brought, use_drained(nullptr, {}));
     if (!brought.empty()) return brought;
     PERDURE_TRY(leased_.take_for_now(options.job_name));
-    return use_drained({});
+    return use_drained(nullptr, {});
   }
   PERDURE_TRY_ASSIGN(auto census, leased_.census(trust_));
   const bool ours = census.job.ranks == group_.ranks() &&
@@ -102,31 +102,12 @@ Result<std::string> Restart::fetch_files(const OpenOptions& options) {
   return bring_back(census_, {});
 }
 
-// levels.A1, levels.A4. Whether images of this version count more than the pool, which holds
-// `held`.
-bool Restart::counts(const Census& census, const std::optional<RecoveryPlan>& plan,
-                     VersionId held) const {
-  if (!plan || plan->id <= held) return false;
-  if (is_newer(plan->id, held)) return true;
-  for (std::uint32_t rank = 0; rank < census.job.ranks; ++rank) {
-    const PoolFileFact* const file = census.file_of(rank);
-    if (file != nullptr && file->head.version > held.version) return true;
-  }
-  return false;
-}
-
 // Without them nobody knows whether the job is a new one.
 Status Restart::check_drains_known() const {
   Status problem = leased_.problem();
   if (problem.ok()) return problem;
   return Status(problem.code(), "no node of this job has the pool ", directory_,
                 ", and a drain that may have it can't be read: ", problem.message());
-}
-
-NodesHold Restart::hold_of(const std::optional<RecoveryPlan>& images, VersionId held) const {
-  if (images) return {census_.job.job_id, images->lineage, images->id};
-  const JobId lineage = held.version > 0 ? lineage_ : census_.lineage();
-  return {census_.job.job_id, lineage, held};
 }
 
 // levels.A9.
@@ -165,16 +146,75 @@ Status Restart::drop_damaged(Census& census) {
   }
 }
 
-// The newest version of all levels but the pool, if it counts more than `held`; empty: there is
-// none. Of equal ones that of the nodes.
-Result<std::string> Restart::bring_back(Census census, VersionId held) {
+// Of rank 0, less what is damaged (levels.A10).
+Result<std::vector<DrainHolds>> Restart::look_into_drains(const Census* nodes) const {
+  std::optional<JobLineage> known;
+  if (nodes != nullptr) known = {nodes->job.job_id, nodes->lineage()};
+  const auto is_damaged = [this](const Manifest& each) {
+    return damaged_versions_.contains(each.directory);
+  };
+  std::vector<DrainHolds> all;
+  for (const LeasedDrain& leased : leased_.drains()) {
+    DrainHolds& holds = all.emplace_back();
+    if (!leased.usable) continue;
+    if (nodes == nullptr && leased.newest && leased.newest->job.ranks != group_.ranks()) {
+      return Status(Code::rank_mismatch, leased.place, " holds versions of ",
+                    leased.newest->job.ranks, " ranks, this job has ", group_.ranks());
+    }
+    PERDURE_TRY_ASSIGN(holds, look_into_drain(leased.place, leased.newest, known));
+    std::erase_if(holds.own.manifests, is_damaged);
+    std::erase_if(holds.of_newest.manifests, is_damaged);
+  }
+  return all;
+}
+
+void Restart::note_forks(const LevelChoice& choice, const std::optional<PoolHolds>& pool) {
+  const VersionId held = choice.images ? choice.images->id : pool.value_or(PoolHolds{}).id;
+  for (const auto& [drain, offer] : choice.forks) note_fork(leased_.drains()[drain], offer, held);
+}
+
+// Rank 0 chooses, as it may see more of the drains than others, who then look again. It alone knows
+// the forks.
+Result<LevelChoice> Restart::choose(const Census* nodes, const std::optional<PoolHolds>& pool) {
+  std::vector<DrainHolds> drains;
+  Status local;
+  if (group_.rank() == 0) {
+    auto read = look_into_drains(nodes);
+    local = read.status();
+    if (read.ok()) drains = read.take();
+  }
+  auto choice = choose_level({nodes, pool, drains});
+  if (local.ok()) local = choice.status();
+  std::uint64_t words[6] = {};
+  if (choice.ok() && choice.value().level == RestartLevel::drain) {
+    const LevelChoice& drained = choice.value();
+    words[0] = drained.drain + 1;
+    words[1] = drained.id.incarnation;
+    words[2] = drained.id.version;
+    std::copy_n(drained.lineage.words, 2, words + 3);
+  }
+  if (choice.ok()) words[5] = choice.value().incarnation_max;
+  PERDURE_TRY(agree_max(group_, local, words));
+  if (words[0] != 0) {
+    LevelChoice& drained = choice.value();
+    drained.level = RestartLevel::drain;
+    drained.drain = words[0] - 1;
+    drained.id = {words[1], words[2]};
+    drained.lineage = {{words[3], words[4]}};
+  }
+  choice.value().incarnation_max = words[5];
+  return choice;
+}
+
+// The newest version of all levels but the pool, if it counts more than the pool's; empty: there is
+// none.
+Result<std::string> Restart::bring_back(Census census, const std::optional<PoolHolds>& pool) {
   PERDURE_TRY(drop_damaged(census));
-  auto plan = plan_recovery(census);
-  if (!counts(census, plan, held)) plan.reset();
-  if (plan) PERDURE_TRY(leased_.clear(nullptr));  // levels.A7
-  PERDURE_TRY_ASSIGN(auto brought, use_drained(hold_of(plan, held)));
-  if (brought.empty() && (plan || held.version == 0)) {
-    PERDURE_TRY_ASSIGN(brought, use_images(census, plan));
+  PERDURE_TRY_ASSIGN(const LevelChoice choice, choose(&census, pool));
+  if (choice.images) PERDURE_TRY(leased_.clear(nullptr));  // levels.A7
+  PERDURE_TRY_ASSIGN(auto brought, use_drained(&census, pool));
+  if (brought.empty() && (choice.images || !pool)) {
+    PERDURE_TRY_ASSIGN(brought, use_images(census, choice.images));
   }
   if (!brought.empty()) note_given_up(census);
   return brought;
@@ -209,7 +249,7 @@ Result<JobId> Restart::fresh_lineage() const {
 }
 
 // levels.A6.
-void Restart::note_fork(const LeasedDrain& leased, const DrainOffer& offer, const NodesHold& held) {
+void Restart::note_fork(const LeasedDrain& leased, const DrainOffer& offer, VersionId held) {
   const bool drained = *offer.fork != offer.forked_from;
   const std::string has = drained
                               ? sentence(" has version ", offer.fork->version, " of another run")
@@ -218,72 +258,32 @@ void Restart::note_fork(const LeasedDrain& leased, const DrainOffer& offer, cons
                                   ? sentence("; to go on from the other run's instead, add take=",
                                              job_id_text(offer.fork_lineage), " to PERDURE_LEVELS")
                                   : std::string("; the other run has drained nothing since");
-  sentences_.push_back(sentence(leased.place, has, " (", leased.newest->text(),
-                                "), which went on from version ", offer.forked_from.version,
-                                " without these nodes; they hold version ", held.id.version,
-                                ", which is not part of it and stays", instead));
+  note(sentence(leased.place, has, " (", leased.newest->text(), "), which went on from version ",
+                offer.forked_from.version, " without these nodes; they hold version ", held.version,
+                ", which is not part of it and stays", instead));
 }
 
-// Of rank 0.
-Status Restart::look_at_drain(std::size_t drain, const std::optional<NodesHold>& held,
-                              Drained& best) {
-  const LeasedDrain& leased = leased_.drains()[drain];
-  if (!leased.usable) return Status::success();
-  if (!held && leased.newest && leased.newest->job.ranks != group_.ranks()) {
-    return Status(Code::rank_mismatch, leased.place, " holds versions of ",
-                  leased.newest->job.ranks, " ranks, this job has ", group_.ranks());
+// If a drained version is the choice. levels.A7: what was found before the other runs were gone is
+// looked for again.
+Result<std::string> Restart::use_drained(const Census* nodes,
+                                         const std::optional<PoolHolds>& pool) {
+  PERDURE_TRY_ASSIGN(LevelChoice choice, choose(nodes, pool));
+  if (choice.level == RestartLevel::drain) {
+    PERDURE_TRY(leased_.clear(nullptr));
+    PERDURE_TRY_ASSIGN(choice, choose(nodes, pool));
   }
-  PERDURE_TRY_ASSIGN(const auto offer, offer_of(leased.place, leased.newest, held));
-  best.incarnation_max = std::max(best.incarnation_max, offer.versions.incarnation_max);
-  if (offer.fork) note_fork(leased, offer, *held);
-  const auto newest = std::ranges::find_if(offer.versions.manifests, [this](const Manifest& each) {
-    return !damaged_versions_.contains(each.directory);
-  });
-  if (newest == offer.versions.manifests.end() || !is_newer(newest->id, best.id)) {
-    return Status::success();
-  }
-  best.id = newest->id;
-  best.lineage = offer.lineage;
-  best.drain = drain;
-  return Status::success();
-}
-
-// The newest version that was drained, if it is newer than what is held and counts (levels.A6).
-// Rank 0 chooses, as it may see more of the directory than others, who then look again.
-Result<std::optional<Restart::Drained>> Restart::find_drained(
-    const std::optional<NodesHold>& held) {
-  const std::size_t count = leased_.drains().size();
-  Drained best{count, held ? held->id : VersionId{}, {}, 0};
-  Status local;
-  for (std::size_t i = 0; group_.rank() == 0 && local.ok() && i < count; ++i) {
-    local = look_at_drain(i, held, best);
-  }
-  const bool found = best.drain < count;
-  std::uint64_t words[] = {found ? best.drain + 1 : 0,      best.incarnation_max,
-                           found ? best.id.incarnation : 0, found ? best.id.version : 0,
-                           best.lineage.words[0],           best.lineage.words[1]};
-  PERDURE_TRY(agree_max(group_, local, words));
-  if (words[0] == 0) return std::optional<Drained>();
-  return std::optional<Drained>(
-      {words[0] - 1, {words[2], words[3]}, {{words[4], words[5]}}, words[1]});
-}
-
-// levels.A7: what was found before the other runs were gone is looked for again. Empty: there is
-// none.
-Result<std::string> Restart::use_drained(const std::optional<NodesHold>& held) {
-  PERDURE_TRY_ASSIGN(auto drained, find_drained(held));
-  if (!drained) return std::string();
-  PERDURE_TRY(leased_.clear(nullptr));
-  PERDURE_TRY_ASSIGN(drained, find_drained(held));
-  if (!drained) return std::string();
+  note_forks(choice, pool);
+  if (choice.level != RestartLevel::drain) return std::string();
   PERDURE_TRY_ASSIGN(const JobId fresh, fresh_lineage());
-  PERDURE_TRY(begin_lineage(*drained, fresh).status());
+  PERDURE_TRY(begin_lineage(choice, fresh).status());
   for (bool first = true;; first = false) {
-    PERDURE_TRY_ASSIGN(auto again, find_drained(held));  // now that nobody else publishes
-    if (!again && !first) return std::string();
-    if (!again) again = drained;
-    PERDURE_TRY_ASSIGN(const Manifest manifest, begin_lineage(*again, fresh));
-    auto brought = back().use_drained(manifest, again->incarnation_max);
+    PERDURE_TRY_ASSIGN(LevelChoice again, choose(nodes, pool));  // now that nobody else publishes
+    if (again.level != RestartLevel::drain) {
+      if (!first) return std::string();
+      again = choice;
+    }
+    PERDURE_TRY_ASSIGN(const Manifest manifest, begin_lineage(again, fresh));
+    auto brought = back().use_drained(manifest, again.incarnation_max);
     brought_ = manifest.id;
     std::uint64_t words[] = {brought.status().code() == Code::damaged ? 1U : 0U};
     PERDURE_TRY(agree_max(group_, Status::success(), words));
@@ -294,7 +294,7 @@ Result<std::string> Restart::use_drained(const std::optional<NodesHold>& held) {
 }
 
 // That is to be made of this version, with the lease of it. Called again it says another version.
-Result<Manifest> Restart::begin_lineage(const Drained& drained, const JobId& fresh) {
+Result<Manifest> Restart::begin_lineage(const LevelChoice& drained, const JobId& fresh) {
   const std::string& place = leased_.drains()[drained.drain].place;
   auto found = find_versions(place, drained.lineage);
   Manifest* manifest = nullptr;
@@ -320,7 +320,7 @@ Result<Manifest> Restart::begin_lineage(const Drained& drained, const JobId& fre
 // The lineage that the user asks for, once: what was made of it has it among its ancestors. Empty:
 // so it is.
 Result<std::string> Restart::take_asked(const Census& census) {
-  Drained best{leased_.drains().size(), {}, *take_, 0};
+  LevelChoice best{RestartLevel::drain, {}, *take_, leased_.drains().size(), {}};
   const JobId own = census.lineage();
   bool is_taken = group_.rank() == 0 && own == *take_;
   Status local;
@@ -359,28 +359,26 @@ Result<std::string> Restart::take_asked(const Census& census) {
 // levels.A1, levels.A2.
 Result<std::unique_ptr<Pool>> Restart::open_newest(const OpenOptions& options,
                                                    std::unique_ptr<Pool> pool) {
-  if (pool->went_back() && !pool->status().fell_back) return pool;
   PERDURE_TRY_ASSIGN(const Census census, leased_.census(trust_));
-  const VersionId held = id_of(pool->chosen());
-  lineage_ = lineage_of(pool->job_id(), pool->lineage());
-  auto plan = plan_recovery(census);
-  const bool images = counts(census, plan, held);
-  if (!images) plan.reset();
-  PERDURE_TRY_ASSIGN(const auto drained, find_drained(hold_of(plan, held)));
+  std::optional<PoolHolds> held;
+  if (pool->chosen().version > 0) {
+    held = {id_of(pool->chosen()), pool->went_back() && !pool->status().fell_back};
+  }
+  PERDURE_TRY_ASSIGN(const LevelChoice choice, choose(&census, held));
+  note_forks(choice, held);
   PERDURE_TRY_ASSIGN(const Elsewhere other, find_elsewhere(census));
   if (other.id.version > 0) {
     whole_elsewhere_ = sentence("; version ", other.id.version, " is whole ", other.where,
                                 ": start with PERDURE_ALLOW_OLDER to go back to it");
   }
-  if (!images && !drained) return pool;
-  sentences_.clear();  // what is said of drains is said again
+  if (choice.level != RestartLevel::nodes && choice.level != RestartLevel::drain) return pool;
   pool.reset();
   const auto brought = bring_back(census, held);
   if (brought.ok() && brought.value().empty()) return open_pool(directory_, group_, options);
-  sentences_.push_back(
-      brought.ok()
-          ? brought.value() + "; the pool held version " + std::to_string(held.version)
-          : "a version that is newer than the pool's can't be had: " + brought.status().message());
+  sentences_.push_back(brought.ok() ? sentence(brought.value(), "; the pool held version ",
+                                               held.value_or(PoolHolds{}).id.version)
+                                    : "a version that is newer than the pool's can't be had: " +
+                                          brought.status().message());
   return open_pool(directory_, group_, options);
 }
 
@@ -393,13 +391,10 @@ BringBack Restart::back() const {
 
 // What levels have beside the ranks' files.
 Result<Restart::Elsewhere> Restart::find_elsewhere(const Census& census) {
-  const auto plan = plan_recovery(census);
-  PERDURE_TRY_ASSIGN(const auto drained,
-                     find_drained(NodesHold{census.job.job_id, census.lineage(), {}}));
-  if (drained && (!plan || is_newer(drained->id, plan->id))) {
-    return Elsewhere{drained->id, "in " + leased_.drains()[drained->drain].place};
-  }
-  return plan ? Elsewhere{plan->id, "in images on the nodes"} : Elsewhere{};
+  PERDURE_TRY_ASSIGN(const LevelChoice other, choose(&census, {}));
+  if (other.level == RestartLevel::none) return Elsewhere{};
+  if (other.level == RestartLevel::nodes) return Elsewhere{other.id, "in images on the nodes"};
+  return Elsewhere{other.id, "in " + leased_.drains()[other.drain].place};
 }
 
 // levels.A8.
@@ -441,19 +436,19 @@ Result<std::unique_ptr<Pool>> Restart::open_older(const OpenOptions& options,
   OpenOptions older = options;
   older.pool.allow_older = true;
   auto pool = open_whole(older);
-  const VersionId held = pool.ok() ? id_of(pool.value()->chosen()) : VersionId{};
-  if (pool.ok()) lineage_ = lineage_of(pool.value()->job_id(), pool.value()->lineage());
+  std::optional<PoolHolds> held;
+  if (pool.ok() && pool.value()->chosen().version > 0) held = {id_of(pool.value()->chosen())};
   if (pool.ok()) pool.value().reset();
   const auto brought = bring_back(census.value(), held);
-  if (brought.status().code() == Code::not_found && held.version == 0) {
+  if (brought.status().code() == Code::not_found && !held) {
     return Status(refused.code(), refused.message(), "; ", brought.status().message());
   }
   if (brought.ok() && !brought.value().empty()) {
     sentences_.push_back(brought.value() + ", because " + refused.message());
     return open_pool(directory_, group_, options);
   }
-  if (held.version == 0) return brought.status();
-  sentences_.push_back("version " + std::to_string(held.version) +
+  if (!held) return brought.status();
+  sentences_.push_back("version " + std::to_string(held->id.version) +
                        " is the newest that is whole on all ranks; newer ones are damaged (" +
                        refused.message() + ")");
   return open_pool(directory_, group_, older);

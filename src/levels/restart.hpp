@@ -6,28 +6,15 @@
 //   2  if some rank's file is nowhere, images or a drain give what is newest
 //   3  the pool is opened; a copy of a newer version on another level takes its place
 //
+// Which version counts is said by choice.hpp, from what is whole.
+//
 // Invariants
-//   levels.A1  What is newer counts, wherever it is: a node that comes back may hold files of long
-//       ago, and the pool of all ranks may be an old copy. Ages are VersionIds: an incarnation is a
-//       time, so two histories of a job never share one.
-//   levels.A2  What a restore gave up does not count. A pool to which one went back, and which has
-//       not committed since, says so by its next number (recover.cpp), and nothing newer takes its
-//       place. What is committed later is of a higher incarnation than all that was given up.
 //   levels.A3  Nothing is deleted by a refusal. Files of the pool are replaced when every rank has
 //       what takes their place (bring_back.hpp, levels.B2).
-//
-//   levels.A4  Where some rank is ahead of the version that the pool would go back to, an image of
-//       that version in a later incarnation counts more. The pool may be old on the rank that lags,
-//       while another had left the commit and put into arrays that the third had not yet opened
-//       again (commit.cpp, pool.I4 holds within one history). Images are never stored to.
 //   levels.A5  The pool's version counts only if what is committed with it can go back to it: all
 //       parts of its cached files are on nodes of this job (part_facts.hpp, parts.F2), or the
 //       version was brought back from images, which have the files (levels.hpp, levels.K5).
 //       Otherwise it is lost, with the nodes that kept the missing parts.
-//   levels.A6  A drained version of another lineage counts only where that lineage was made from
-//       what the nodes have, or from a later version, or where the nodes have none. Otherwise they
-//       hold versions beyond it, which were acknowledged, and which whoever went on from the drain
-//       did not know: they stay, and the sentence has both numbers. The user may ask for the other.
 //   levels.A8  A file that is damaged, and not lost, is no reason to give up versions without a
 //       word: if what other levels have is older than what some rank's file holds, the start is
 //       refused, and says what it is and how to have it, unless an older version was asked for
@@ -54,10 +41,9 @@
 #include "base/status.hpp"
 #include "levels/bring_back.hpp"
 #include "levels/census.hpp"
-#include "levels/drain_offer.hpp"
+#include "levels/choice.hpp"
 #include "levels/leased_drains.hpp"
 #include "levels/manifest.hpp"
-#include "levels/recovery_plan.hpp"
 #include "pool/pool_directory.hpp"
 
 namespace perdure {
@@ -83,29 +69,20 @@ class Restart {
   const std::string& whole_elsewhere() const { return whole_elsewhere_; }
 
  private:
-  // A version that was drained, and where.
-  struct Drained {
-    std::size_t drain = 0;
-    VersionId id;
-    JobId lineage;                      // in whose history it is
-    std::uint64_t incarnation_max = 0;  // of all that were drained there
-  };
-
   Result<std::unique_ptr<Pool>> open_whole(const OpenOptions& options);
   Status check_parts(const Pool& pool) const;
   Result<std::string> fetch_files(const OpenOptions& options);
-  bool counts(const Census& census, const std::optional<RecoveryPlan>& plan, VersionId held) const;
-  NodesHold hold_of(const std::optional<RecoveryPlan>& images, VersionId held) const;
-  Result<std::string> bring_back(Census census, VersionId held);
+  Result<LevelChoice> choose(const Census* nodes, const std::optional<PoolHolds>& pool);
+  Result<std::vector<DrainHolds>> look_into_drains(const Census* nodes) const;
+  Result<std::string> bring_back(Census census, const std::optional<PoolHolds>& pool);
   Result<std::string> use_images(const Census& census, const std::optional<RecoveryPlan>& plan);
   Result<JobId> fresh_lineage() const;
-  Result<std::optional<Drained>> find_drained(const std::optional<NodesHold>& held);
   void note(const std::string& sentence);
   Status drop_damaged(Census& census);
-  Status look_at_drain(std::size_t drain, const std::optional<NodesHold>& held, Drained& best);
-  void note_fork(const LeasedDrain& leased, const DrainOffer& offer, const NodesHold& held);
-  Result<std::string> use_drained(const std::optional<NodesHold>& held);
-  Result<Manifest> begin_lineage(const Drained& drained, const JobId& fresh);
+  void note_forks(const LevelChoice& choice, const std::optional<PoolHolds>& pool);
+  void note_fork(const LeasedDrain& leased, const DrainOffer& offer, VersionId held);
+  Result<std::string> use_drained(const Census* nodes, const std::optional<PoolHolds>& pool);
+  Result<Manifest> begin_lineage(const LevelChoice& drained, const JobId& fresh);
   Result<std::string> take_asked(const Census& census);
   void note_given_up(const Census& census);
   Status check_drains_known() const;
@@ -124,7 +101,6 @@ class Restart {
   Trust trust_;
   LeasedDrains& leased_;
   std::optional<JobId> take_;
-  JobId lineage_;  // of the pool that was opened
   Census census_;  // of before; without files: no node knows of a pool of this job
   std::vector<std::string> sentences_;
   std::string whole_elsewhere_;

@@ -9,7 +9,6 @@
 #include <set>
 
 #include "levels/census.hpp"
-#include "levels/drain_offer.hpp"
 #include "levels/manifest.hpp"
 #include "levels/node_file.hpp"
 #include "levels/recovery_plan.hpp"
@@ -101,8 +100,8 @@ class Verification {
     std::optional<LeaseRecord> newest;
     std::set<std::string> whole;  // directories of versions
   };
+  LevelChoice choose_without(const std::set<std::uint32_t>& lost) const;
   RestartVersion without(const std::set<std::uint32_t>& lost) const;
-  VersionId newest_in(const Drain& drain, const std::optional<NodesHold>& hold) const;
   void note_other_runs();
   std::string missing_without(VersionId held, const std::set<std::uint32_t>& lost) const;
 
@@ -111,7 +110,7 @@ class Verification {
   Census census_;  // of what is whole
   std::set<VersionId> ids_;
   std::optional<VersionId> held_;  // by the ranks' files
-  bool went_back_ = false;         // restart.hpp, levels.A2
+  bool went_back_ = false;         // choice.hpp, levels.A2
   LevelsReport report_;
   std::vector<Drain> drains_;
   std::uint64_t done_ = 0;
@@ -305,57 +304,49 @@ std::string Verification::missing_without(VersionId held,
       census_.parts_where([&](std::uint32_t node) { return !lost.contains(node); }), version);
 }
 
-// restart.hpp, levels.A1, levels.A2, levels.A5 and levels.A6.
-RestartVersion Verification::without(const std::set<std::uint32_t>& lost) const {
-  RestartVersion best;
-  JobId lineage = census_.without(lost).lineage();
-  const bool files_there = std::ranges::none_of(
-      lost, [this](std::uint32_t node) { return !report_.nodes[node].ranks.empty(); });
-  if (held_ && files_there && missing_without(*held_, lost).empty()) {
-    best = {RestartLevel::pool, *held_};
-    lineage = census_.file_of(0)->lineage;
-  }
-  if (best.level == RestartLevel::pool && went_back_) return best;
+// restart.hpp, levels.A5.
+LevelChoice Verification::choose_without(const std::set<std::uint32_t>& lost) const {
   const Census left = census_.without(lost);
-  const auto plan = plan_recovery(left);
-  if (plan && (best.level == RestartLevel::none || is_newer(plan->id, best.id))) {
-    best = {RestartLevel::nodes, plan->id};
-    lineage = plan->lineage;
+  Holdings holdings;
+  bool pool_lost = false;
+  for (std::uint32_t node = 0; node < report_.nodes.size(); ++node) {
+    if (!lost.contains(node) && report_.nodes[node].pool) holdings.nodes = &left;
+    pool_lost = pool_lost || (lost.contains(node) && !report_.nodes[node].ranks.empty());
   }
-  std::optional<NodesHold> hold;
-  if (lost.size() < directories_.size()) hold = {census_.job.job_id, lineage, best.id};
+  if (held_ && !pool_lost && missing_without(*held_, lost).empty()) {
+    holdings.pool = {*held_, went_back_};
+  }
+  std::optional<JobLineage> known;
+  if (holdings.nodes != nullptr) known = {left.job.job_id, left.lineage()};
+  std::vector<DrainHolds> drains;
   for (const Drain& drain : drains_) {
-    const VersionId newest = newest_in(drain, hold);
-    if (newest.version > 0 && (best.level == RestartLevel::none || is_newer(newest, best.id))) {
-      best = {RestartLevel::drain, newest};
+    DrainHolds& holds = drains.emplace_back();
+    auto read = look_into_drain(drain.place, drain.newest, known);
+    if (!read.ok()) continue;
+    holds = read.take();
+    for (auto* found : {&holds.own, &holds.of_newest}) {
+      std::erase_if(found->manifests,
+                    [&drain](const auto& each) { return !drain.whole.contains(each.directory); });
     }
   }
-  return best;
+  holdings.drains = drains;
+  auto choice = choose_level(holdings);
+  return choice.ok() ? choice.take() : LevelChoice{};
 }
 
-// The newest whole version that counts beside what nodes hold; version 0: there is none.
-VersionId Verification::newest_in(const Drain& drain, const std::optional<NodesHold>& hold) const {
-  const auto offer = offer_of(drain.place, drain.newest, hold);
-  if (!offer.ok()) return {};
-  for (const Manifest& each : offer.value().versions.manifests) {
-    if (drain.whole.contains(each.directory)) return each.id;
-  }
-  return {};
+RestartVersion Verification::without(const std::set<std::uint32_t>& lost) const {
+  const LevelChoice choice = choose_without(lost);
+  return {choice.level, choice.id};
 }
 
 // What is drained and does not count, and what files of the pool hold and a restart gives up.
 void Verification::note_other_runs() {
   const RestartVersion& now = report_.now;
-  const JobId lineage = census_.lineage();
-  for (const Drain& drain : drains_) {
-    const auto offer =
-        offer_of(drain.place, drain.newest, NodesHold{census_.job.job_id, lineage, now.id});
-    if (!offer.ok() || !offer.value().fork) continue;
+  for (const auto& [drain, offer] : choose_without({}).forks) {
+    const auto& counted = offer.versions.manifests;
     for (DrainedVersion& each : report_.drained) {
-      const auto& counted = offer.value().versions.manifests;
-      each.fork =
-          each.fork || (each.place == drain.place &&
-                        std::ranges::find(counted, each.id, &Manifest::id) == counted.end());
+      if (each.place != drains_[drain].place || !each.problem.empty()) continue;
+      each.fork = each.fork || std::ranges::find(counted, each.id, &Manifest::id) == counted.end();
     }
   }
   for (const PoolFileFact& file : census_.files) {

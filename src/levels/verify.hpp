@@ -20,6 +20,7 @@
 
 #include "base/files.hpp"
 #include "base/status.hpp"
+#include "levels/choice.hpp"
 #include "levels/level_file.hpp"
 
 namespace perdure {
@@ -56,8 +57,7 @@ struct DrainedVersion {
   bool fork = false;
 };
 
-// What a restart would take, as restart.hpp chooses.
-enum class RestartLevel { none, pool, nodes, drain };
+// What a restart would take (choice.hpp).
 struct RestartVersion {
   RestartLevel level = RestartLevel::none;
   VersionId id;

@@ -16,20 +16,21 @@
 //   flush  one copy, which the application writes and save() flushes; it has no versions
 //
 // Invariants
-//   A1  A copy that the head or a retained version names is never stored to (flush: there is none).
-//       The working copy is the lowest that none of them names: it depends on nothing else, so that
-//       it has the same number on all ranks that hold the same versions.
+//   pool.A1  A copy that the head or a retained version names is never stored to (flush: there is
+//       none). The working copy is the lowest that none of them names: it depends on nothing else,
+//       so that it has the same number on all ranks that hold the same versions.
 //       (Not so arrays that are marked, to whose copies only their own rank stores. Nor arrays with
 //       a writer, which may be unchanged on one rank and changed on another,
 //       and whose writer may have begun the version after the one under way (move_on()): they keep
 //       their working copy while nothing names it. Nobody but their own rank stores to them.)
-//   A2  After save() and a fence the working copy is the array's contents, and its checksum table
-//       in `tables_` is that of those contents. The next version names the working copy; but if an
-//       array with a writer is unchanged, it names the committed copy, which holds the contents.
-//   A3  log: a page in which copy c differs from the buffer, or whose checksum in page_sums_[c] is
-//       not known, is in marked_, in changed_ or in stale_[c], or the tracker will say it, or the
-//       next save() will find it by comparing. So all others are in copy c as they are in the
-//       buffer, and a block's checksum is made of theirs and of those that are copied.
+//   pool.A2  After save() and a fence the working copy is the array's contents, and its checksum
+//       table in `tables_` is that of those contents. The next version names the working copy; but
+//       if an array with a writer is unchanged, it names the committed copy, which holds the
+//       contents.
+//   pool.A3  log: a page in which copy c differs from the buffer, or whose checksum in
+//       page_sums_[c] is not known, is in marked_, in changed_ or in stale_[c], or the tracker will
+//       say it, or the next save() will find it by comparing. So all others are in copy c as they
+//       are in the buffer, and a block's checksum is made of theirs and of those that are copied.
 //
 // Threads: one at a time, but save() may run beside readers of the buffer, and, after stage(),
 // beside writers of it.

@@ -12,6 +12,7 @@ from hypothesis import strategies as draw
 
 import tidy
 import tidy_english
+import tidy_labels
 import tidy_licence
 
 LAYERS = "perdure ⇐\nbase ⇐\npmem ⇐ base\npool ⇐ base pmem\nsim ⇐ base\napps ⇐ perdure\n"
@@ -343,3 +344,36 @@ def test_what_is_no_code_needs_no_licence_line(tmp_path):
     (tmp_path / "a.json").write_text("{}\n")
     (tmp_path / "py.typed").write_text("")
     assert not list(tidy.check_licences(tmp_path, ["a.md", "a.json", "py.typed"]))
+
+
+DEFINED = ["//   pool.I1  At every instant", "//       all is whole: more.", "// Threads: one."]
+
+
+def labels_found(**texts: list[str]) -> list[str]:
+    files = [(name.replace("__", "/") + ".hpp", lines) for name, lines in texts.items()]
+    page = tidy_labels.page(each for each, _ in tidy_labels.definitions(files))
+    files.append((tidy_labels.PAGE, page.splitlines()))
+    return [f"{path}:{line}: {what}" for path, line, what in tidy_labels.check_labels(files)]
+
+
+def test_labels_that_are_defined_once_and_mentioned_are_right():
+    assert labels_found(src__pool__commit=DEFINED, src__mpi__a=["// by pool.I1, it is so"]) == []
+
+
+@pytest.mark.parametrize("texts, what", [
+    ({"src__pool__a": ["//   I1  Without a prefix"]}, "prefix: pool.I1"),
+    ({"src__pool__a": ["//   levels.I1  With another's"]}, "prefix: pool.I1"),
+    ({"src__pool__a": DEFINED, "src__pool__b": DEFINED}, "is defined in src/pool/a.hpp:1"),
+    ({"src__pool__a": DEFINED, "src__mpi__b": ["// as pool.I2"]}, "pool.I2 is defined nowhere"),
+])
+def test_labels_that_are_not_are_found(texts, what):
+    found = labels_found(**texts)
+    assert len(found) == 1 and what in found[0], found
+
+
+def test_the_page_of_labels_has_the_first_sentence_of_each():
+    found = tidy_labels.definitions([("src/pool/commit.hpp", DEFINED)])
+    assert "| pool.I1 | At every instant all is whole. |" in tidy_labels.page(d for d, _ in found)
+    old = [("src/pool/commit.hpp", DEFINED), (tidy_labels.PAGE, [])]
+    wrong = ["is not what the sources say: run tools/tidy_labels.py --write"]
+    assert [what for _, _, what in tidy_labels.check_labels(old)] == wrong

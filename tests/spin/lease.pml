@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * lease.pml: two runs of one job and a drain (src/levels/lease.hpp, lineage.hpp, restart.hpp
+ * lease.pml: two runs of one job and a drain (src/levels/lease.hpp, lineage.hpp, choice.hpp
  * levels.A6).
  *
  * Each run has nodes of its own. It may be killed, lose its nodes, and start again; or be cut off,
