@@ -184,7 +184,7 @@ def dump_array(
     rank: Annotated[int, typer.Option(metavar="RANK", min=0, help="The rank whose part of the "
                                       "array is written.")] = 0,
     out: Annotated[
-        Path | None, output_file("--out", "-o", help="Write the array to FILE.npy for numpy; - "
+        Path | None, output_file("--out", "-o", help="Write the array to this .npy file; - "
                                  "writes its bytes to stdout.")
     ] = None,
 ) -> None:
