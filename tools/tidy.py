@@ -27,6 +27,7 @@ from pathlib import Path
 import tidy_english
 import tidy_labels
 import tidy_licence
+import tidy_sentences
 from tidy_commits import check_commits
 
 FUNCTION_LINES = 70
@@ -411,6 +412,13 @@ def check_markdown(file: SourceFile) -> Iterator[Finding]:
             yield file.finding(line_of(prose, match.start()), problem)
 
 
+def check_sentences(file: SourceFile) -> Iterator[Finding]:
+    """At most 2 % of the sentences of a page that users read first are long."""
+    problem = tidy_sentences.finding(file.text) if file.path in tidy_sentences.PAGES else None
+    if problem is not None:
+        yield file.finding(0, problem)
+
+
 def _blank_lines(match: re.Match) -> str:
     return re.sub(r"[^\n]", " ", match.group())
 
@@ -509,7 +517,7 @@ def check_all(root: Path, names: list[str]) -> list[Finding]:
         findings.update(check_includes(file, layers))
         findings.update(check_cmake_deps(file, layers))
         for rule in (check_lengths, check_bans, check_python_writes, check_text, check_name,
-                     check_english, check_markdown):
+                     check_english, check_markdown, check_sentences):
             findings.update(rule(file))
     return sorted(findings)
 

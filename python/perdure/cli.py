@@ -63,7 +63,8 @@ def _print_version(wanted: bool) -> None:
 def _options(
     _version: Annotated[
         bool,
-        typer.Option("--version", callback=_print_version, is_eager=True, help="Print it and end."),
+        typer.Option("--version", callback=_print_version, is_eager=True,
+                     help="Print the version and end."),
     ] = False,
 ) -> None:
     """Persistence for HPC applications on non-volatile memory."""

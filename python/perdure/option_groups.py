@@ -18,7 +18,7 @@ from typer.core import TyperGroup
 
 from perdure.files import PICTURES, check_output, check_picture
 
-AsJson = Annotated[bool, typer.Option("--json", help="As JSON.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
 
 def output_file(*names: str, help: str, check: Callable[[Path], None] = check_output) -> Any:

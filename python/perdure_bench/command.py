@@ -59,13 +59,17 @@ _TABLE_COLUMNS = 1000  # where stdout is no terminal: nothing is cut
 
 
 def bench(
-    names: Annotated[list[str], typer.Argument(metavar="NAME…", help=f"all, {', '.join(NAMES)}")],
+    names: Annotated[
+        list[str],
+        typer.Argument(metavar="NAME…", help=f"What is measured: all, {', '.join(NAMES)}."),
+    ],
     quick: Annotated[bool, typer.Option("--quick", help="A check within a minute each.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the facts as JSON lines.")] = False,
     plot: Annotated[Path | None, picture_file("--plot", help="Draw the facts")] = None,
     seed: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Of what kill draws.  [default: 1]", show_default=False),
+        typer.Option(metavar="N", help="The seed of what kill draws.  [default: 1]",
+                     show_default=False),
     ] = None,
     directory: Annotated[
         Path | None,
@@ -79,8 +83,8 @@ def bench(
         list[str] | None,
         typer.Option(
             metavar="PART",
-            help="Of ipv: a program (cg, mg, ft, bt, sp, lu, eddy) or a part (times, misses, "
-            "update, compile). May be repeated.",
+            help="Measure only this of ipv: a program (cg, mg, ft, bt, sp, lu, eddy) or a part "
+            "(times, misses, update, compile). May be repeated.",
             show_default=False,
         ),
     ] = None,

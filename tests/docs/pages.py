@@ -236,7 +236,7 @@ def benchmarks() -> set[str]:
     """The names that `perdure bench` takes, as its help lists them."""
     bench = command().commands["bench"]
     (names,) = (each for each in bench.params if each.param_type_name == "argument")
-    return set(names.help.removeprefix("all, ").split(", "))
+    return set(names.help.partition("all, ")[2].rstrip(".").split(", "))
 
 
 def wrong_verbs(page: str) -> list[str]:

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 #include <mpi.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <functional>
 #include <stdexcept>
@@ -184,6 +185,29 @@ TEST_F(MismatchOfRanks, of_a_restart_with_a_commit_of_ranks_that_have_restarted_
   expect_mismatch(code, "perdure_restart", "perdure_commit of version 1");
   expect_after_a_kill(0);
   ASSERT_EQ(commit(1), 0) << perdure_last_error();
+  EXPECT_EQ(perdure_close(pool_), 0);
+}
+
+// Where perdure run may ask the job to end, or a plan says when to commit, rank 0 answers for all.
+TEST_F(MismatchOfRanks, of_the_question_whether_a_commit_is_due_is_an_error) {
+  const std::string run = directory_ + "/run";
+  if (rank() == 0) fs::create_directory(run);
+  MPI_Barrier(MPI_COMM_WORLD);
+  ASSERT_EQ(::setenv("PERDURE_RUN_DIR", run.c_str(), 1), 0);
+  begin();
+  EXPECT_EQ(::unsetenv("PERDURE_RUN_DIR"), 0);
+  int due = -1;
+  ASSERT_EQ(perdure_commit_due(pool_, &due), 0) << perdure_last_error();
+  EXPECT_EQ(due, PERDURE_DUE);
+  for (const bool asks : {rank() == 0, rank() != 0}) {
+    due = -1;
+    const int code = asks ? perdure_commit_due(pool_, &due) : perdure_commit(pool_, nullptr);
+    expect_mismatch(code, "perdure_commit_due", "perdure_commit of version 4");
+    EXPECT_EQ(due, -1);
+  }
+  expect_after_a_kill(committed);
+  ASSERT_EQ(commit(committed + 1), 0) << perdure_last_error();
+  expect_after_a_kill(committed + 1);
   EXPECT_EQ(perdure_close(pool_), 0);
 }
 

@@ -282,6 +282,21 @@ def test_help_shows_every_option_with_its_default_and_no_types(verb, monkeypatch
         assert each.is_flag or each.metavar, f"{each.opts}: a word for its value"
 
 
+# A help that begins so says nothing without the option before it: "Of a node.", "Meanwhile.".
+HALF = re.compile(
+    r"(?:Also|As|At|Between|From|How,|In|Instead|May|Meanwhile|More|Of|See|So|Than|There|Through"
+    r"|Where[.,]|Which|Whose|With|Without)\b"
+)
+ADDED = re.compile(r"\s*\[(?:default: |at least |required).*$|\s*\(\.png.*$")
+
+
+@pytest.mark.parametrize("verb", VERB_NAMES)
+def test_the_help_of_every_option_and_argument_stands_by_itself(verb):
+    for each in commands()[verb].params:
+        said = ADDED.sub("", getattr(each, "help", None) or "")
+        assert len(said.split()) >= 3 and not HALF.match(said), (each.opts, said)
+
+
 def defaults_of(option) -> list[str]:
     """What must be in the help: what the source says of the default, and the default."""
     said = re.findall(r"\[default: [^]]*\]", option.help or "")

@@ -14,6 +14,7 @@ import tidy
 import tidy_english
 import tidy_labels
 import tidy_licence
+import tidy_sentences
 
 LAYERS = "perdure ⇐\nbase ⇐\npmem ⇐ base\npool ⇐ base pmem\nsim ⇐ base\napps ⇐ perdure\n"
 
@@ -239,6 +240,34 @@ def test_markdown_rules(findings):
     one(findings({"b.md": "# B\n\n[gone](gone.md)\n"}), "b.md:3:", "dead link")
     one(findings({"c.md": "# C\n\n[x](#nowhere)\n"}), "c.md:3:", "no such heading")
     assert not findings({"d.md": "# D\n\n[x](https://example.org/gone.md) [y](../)\n"})
+
+
+LONG = "The pool " + "and the array " * 12 + "are whole."
+SHORT = "A pool is whole. "
+
+
+@pytest.mark.parametrize("page", tidy_sentences.PAGES)
+def test_a_page_with_too_many_long_sentences_is_found(findings, page):
+    assert not findings({page: "# Title\n\n" + SHORT * 49 + LONG + "\n"})
+    found = findings({page: "# Title\n\n" + SHORT * 48 + LONG + "\n"})
+    one(found, f"{page}:0", "1 of 49 sentences have over 35 words: 40 in 'The pool and the array")
+
+
+def test_pages_that_are_not_held_to_it_may_have_long_sentences(findings):
+    assert not findings({"docs/other.md": f"# Title\n\n{LONG}\n"})
+
+
+def test_tables_code_and_comments_have_no_sentences():
+    rows = "| " + "word " * 40 + "|\n- \n  | " + "word " * 40 + "|\n"
+    code = "```\n" + "word " * 40 + "\n```\n\n    " + "word " * 40 + "\n"
+    comment = "<!-- " + "word " * 40 + "-->\n"
+    assert tidy_sentences.sentences(f"# Title\n\n{rows}\n{code}\n{comment}") == []
+
+
+def test_items_are_counted_with_the_lines_below_them():
+    items = "- One item\n  goes on. It has two.\n- Another, e.g. this.\n\nA [link](to/a.md).\n"
+    assert tidy_sentences.sentences(items) == [
+        "One item goes on.", "It has two.", "Another, e.g this.", "A [link]."]  # fmt: skip
 
 
 def test_a_mutant_whose_text_is_gone_or_there_twice_is_found(findings):

@@ -45,7 +45,7 @@ Directories = Annotated[
 ]
 Name = Annotated[
     list[str] | None,
-    typer.Option("--file", metavar="PATH", help="Only this cached file; may be repeated."),
+    typer.Option("--file", metavar="PATH", help="Take only this cached file; may be repeated."),
 ]
 
 
@@ -164,7 +164,8 @@ def recover(
         bool, typer.Option("--keep-file", help="Keep the file as it is, and remove the part."),
     ] = False,
     overwrite_file: Annotated[
-        bool, typer.Option("--overwrite-file", help="Also if the file was changed since."),
+        bool, typer.Option("--overwrite-file", help="Write to the file even if it was changed "
+                           "since."),
     ] = False,
     as_it_is: Annotated[
         bool,
@@ -220,7 +221,7 @@ def discard(
     directories: Directories = None,
     names: Name = None,
     everything: Annotated[
-        bool, typer.Option("--all", help="Without --file: all that was left behind.")
+        bool, typer.Option("--all", help="Take all that was left behind, if no --file is named.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:

@@ -37,30 +37,33 @@ _DARSHAN = ".darshan"
 def predict_command(
     records: Annotated[
         list[Path],
-        typer.Argument(metavar="RECORD…", help="What PERDURE_RECORD said, or a Darshan log."),
+        typer.Argument(metavar="RECORD…", help="The files of PERDURE_RECORD, one a rank, or "
+                       "Darshan logs."),
     ],
     device: Annotated[
-        str, typer.Option(metavar="NAME", help="Where the parts lie, of `perdure devices`.")
+        str, typer.Option(metavar="NAME", help="The memory that holds the parts; `perdure "
+                          "devices` lists the names.")
     ] = "dram",
     nodes: Annotated[
         int | None,
-        typer.Option(metavar="N", min=1, help="Of how many nodes.  [default: the record's]",
-                                 show_default=False)
+        typer.Option(metavar="N", min=1, help="Predict a run on this many nodes.  [default: the "
+                     "record's]", show_default=False)
     ] = None,
     link: Annotated[
         str | None,
-        typer.Option(metavar="NAME|RATE,TIME", help=f"Between nodes: {', '.join(LINKS)}, or "
-                     "bandwidth and latency."),
+        typer.Option(metavar="NAME|RATE,TIME", help="The network between nodes: "
+                     f"{', '.join(LINKS)}, or bandwidth and latency."),
     ] = None,
     backing: Annotated[
         str | None,
-        typer.Option(metavar="RATE", help="Of the file system, as 2GB/s.  [default: measured]",
+        typer.Option(metavar="RATE", help="Bandwidth of the file system, as 2GB/s.  [default: "
+                     "measured]",
                      show_default=False),
     ] = None,
     stock_latency: Annotated[
         str | None,
-        typer.Option(metavar="TIME", help="Of an access without the cache, for the record of "
-                     "a cached run."),
+        typer.Option(metavar="TIME", help="Time of an access without the cache; a record of a "
+                     "cached run lacks it."),
     ] = None,
     calibrate_now: Annotated[
         Path | None,

@@ -25,7 +25,8 @@ from perdure.tables import table
 
 _CLOCKS = {"kHz": 1, "MHz": 1_000, "GHz": 1_000_000}
 Freq = Annotated[
-    str | None, typer.Option(metavar="CLOCK", help="At most so fast, as 1.4GHz.",
+    str | None, typer.Option(metavar="CLOCK", help="Let the processor run at most so fast, as "
+                             "1.4GHz.",
                              show_default=False)
 ]
 
@@ -90,11 +91,13 @@ def _tell_report(report: dict, as_json: bool) -> None:
 
 
 def apply(
-    freq: Annotated[str, typer.Option("--freq", metavar="CLOCK", help="At most so fast: 1.4GHz.")],
+    freq: Annotated[str, typer.Option("--freq", metavar="CLOCK", help="Let the processor run at "
+                                      "most so fast, as 1.4GHz.")],
     pid: Annotated[
         int | None,
-        typer.Option(metavar="PID", min=1, help="As long as this process lives.  [default: until "
-                                 "`perdure energy restore`]", show_default=False)
+        typer.Option(metavar="PID", min=1, help="Keep the clock as long as this process lives.  "
+                     "[default: until `perdure energy restore`]",
+                     show_default=False)
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -110,8 +113,8 @@ def apply(
 
 def restore(
     stale: Annotated[
-        bool, typer.Option("--stale", help="Only what processes left behind that have ended: for "
-                           "a job's prologue and epilogue.")
+        bool, typer.Option("--stale", help="Restore only what processes left behind that have "
+                           "ended, as in a job's prologue or epilogue.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -157,30 +160,37 @@ def _settings(
 
 
 def run(
-    command: Annotated[list[str], typer.Argument(metavar="CMD", help="What is run.")],
+    command: Annotated[list[str], typer.Argument(metavar="CMD", help="The command to run, with "
+                                                 "its arguments.")],
     profile_file: Annotated[
-        Path | None, typer.Option("--profile", metavar="PROFILE", help="What to apply, by --op "
-                                  "and --path.", show_default=False)
+        Path | None, typer.Option("--profile", metavar="PROFILE", help="The profile whose clock "
+                                  "is applied, by --op and "
+                                  "--path.",
+                                  show_default=False)
     ] = None,
-    op: Annotated[str, typer.Option(metavar="read|write", help="What CMD does.")] = "write",
+    op: Annotated[
+        str, typer.Option(metavar="read|write", help="Whether CMD reads or writes.")
+    ] = "write",
     path: Annotated[
-        Path | None, typer.Option(metavar="PATH", help="Where.  [default: here]",
+        Path | None, typer.Option(metavar="PATH", help="The path that CMD reads or writes, which"
+                                  " names the device.  [default: here]",
                                   show_default=False)
     ] = None,
     freq: Freq = None,
     writers: Annotated[
         int | None,
-        typer.Option(metavar="N", min=1, max=4096, help="So many such commands at a time on this "
-                                 "node and device.", show_default=False)
+        typer.Option(metavar="N", min=1, max=4096, help="Let at most N such commands at a time "
+                     "run on this node and device.",
+                     show_default=False)
     ] = None,
     timeout: Annotated[
-        str, typer.Option(metavar="TIME", help="How long to wait for a turn; then it goes ahead.")
+        str, typer.Option(metavar="TIME", help="Wait at most so long for a turn, then go ahead.")
     ] = "1h",
     other_machine: Annotated[
         bool, typer.Option("--other-machine", help="Apply a profile of another machine.")
     ] = False,
     json_file: Annotated[
-        Path | None, output_file("--json", help="Write what was applied.")
+        Path | None, output_file("--json", help="Write what was applied to this file, as JSON.")
     ] = None,
 ) -> None:
     """Run a command with the clock capped and its writers limited; restore when it ends.

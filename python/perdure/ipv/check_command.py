@@ -17,9 +17,11 @@ VIOLATIONS = 86
 
 
 def check(
-    command: Annotated[list[str], typer.Argument(metavar="CMD", help="The program.")],
+    command: Annotated[list[str], typer.Argument(metavar="CMD", help="The program, with its "
+                                                 "arguments.")],
     show: Annotated[
-        int, typer.Option(metavar="N", min=0, help="So many violations are reported while it runs.")
+        int, typer.Option(metavar="N", min=0, help="Report at most N violations while the "
+                          "program runs.")
     ] = 20,
     as_json: Annotated[bool, typer.Option("--json", help="Print the reports as JSON.")] = False,
 ) -> None:

@@ -32,7 +32,8 @@ _COLUMNS = 100
 
 
 def explain(
-    file: Annotated[Path, typer.Argument(help="What --ipv-explain wrote.")] = Path("ipv.json"),
+    file: Annotated[Path, typer.Argument(help="The file that `perdure-clang --ipv-explain` "
+                                         "wrote.")] = Path("ipv.json"),
     record: Annotated[
         Path | None,
         typer.Option(metavar="FILE",
@@ -40,14 +41,14 @@ def explain(
                      "objects, with their size, whether they are carried, and their tier."),
     ] = None,
     function: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="Only functions with this in their name.")
+        str | None, typer.Option(metavar="TEXT", help="Show only functions with this in their "
+                                 "name.")
     ] = None,
     everything: Annotated[
-        bool, typer.Option("--all", help="What was inlined from the system's headers, too.")
+        bool, typer.Option("--all", help="Show what was inlined from the system's headers, too.")
     ] = False,
     every_place: Annotated[
-        bool, typer.Option("--places", help="Every place of what stopped more, not three of each "
-                           "reason.")
+        bool, typer.Option("--places", help="Show every place of each reason, not three.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the entries as JSON.")] = False,
 ) -> None:

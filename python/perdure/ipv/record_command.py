@@ -20,11 +20,13 @@ _WORDS = ("object", "what the loop does with it", "first writer", "last writer")
 
 
 def record(
-    command: Annotated[list[str], typer.Argument(metavar="CMD", help="The program.")],
+    command: Annotated[list[str], typer.Argument(metavar="CMD", help="The program, with its "
+                                                 "arguments.")],
     least: Annotated[
         str | None,
-        typer.Option("--min", metavar="BYTES", help="Of heap blocks that are looked at.  "
-                     "[default: 1k]", show_default=False),
+        typer.Option("--min", metavar="BYTES", help="The least size of heap blocks that are "
+                     "looked at.  [default: 1k]",
+                     show_default=False),
     ] = None,
     everything: Annotated[
         bool, typer.Option("--all", help="Show what is only read, too.")

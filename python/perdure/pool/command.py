@@ -53,7 +53,8 @@ _NUMPY_TYPES = {
 PoolPath = Annotated[Path, typer.Argument(metavar="POOL", help="The pool's directory.")]
 AnyOwner = Annotated[
     bool,
-    typer.Option("--any-owner", help="Also if another user owns it, or others may write to it."),
+    typer.Option("--any-owner", help="Take the pool also if another user owns it, or others may "
+                 "write to it."),
 ]
 ReadData = Annotated[bool, typer.Option(help="Read all data and compare it with its checksums.")]
 
@@ -61,7 +62,8 @@ ReadData = Annotated[bool, typer.Option(help="Read all data and compare it with 
 @app.command("ls")
 def list_pools(
     directories: Annotated[
-        list[Path] | None, typer.Argument(metavar="DIR…", help="Where to look.  [default: .]")
+        list[Path] | None, typer.Argument(metavar="DIR…", help="The directories to look in.  "
+                                          "[default: .]")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -176,10 +178,14 @@ def check_pool(
 @app.command("dump")
 def dump_array(
     pool: PoolPath,
-    name: Annotated[str, typer.Argument(metavar="ARRAY")],
-    rank: Annotated[int, typer.Option(metavar="RANK", min=0, help="Whose part.")] = 0,
+    name: Annotated[
+        str, typer.Argument(metavar="ARRAY", help="An array; `perdure pool show` lists the names.")
+    ],
+    rank: Annotated[int, typer.Option(metavar="RANK", min=0, help="The rank whose part of the "
+                                      "array is written.")] = 0,
     out: Annotated[
-        Path | None, output_file("--out", "-o", help=".npy; - for raw bytes.")
+        Path | None, output_file("--out", "-o", help="Write the array to this .npy file; - "
+                                 "writes its bytes to stdout.")
     ] = None,
 ) -> None:
     """Print an array of the version that a restart would give, or write it to a file."""
@@ -222,7 +228,7 @@ def drain_pool(
         Path, typer.Option("--to", metavar="LEVEL", help="A directory that outlives the node.")
     ],
     keep: Annotated[int, typer.Option(metavar="N", min=1,
-        help="Whole versions that stay there.")] = 2,
+        help="How many whole versions stay in LEVEL.")] = 2,
     any_owner: AnyOwner = False,
     as_json: AsJson = False,
 ) -> None:
@@ -257,13 +263,14 @@ def verify_levels(
     ],
     drains: Annotated[
         list[Path] | None,
-        typer.Option("--drain", metavar="LEVEL", help="Where versions are drained; repeatable."),
+        typer.Option("--drain", metavar="LEVEL", help="A directory to which versions are "
+                     "drained; may be repeated."),
     ] = None,
     data: ReadData = True,
     any_owner: AnyOwner = False,
     as_json: AsJson = False,
 ) -> None:
-    """Tell what of a job could be lost now without loss, for every level.
+    """Say which nodes a job can lose now, and to which version it would restart.
 
     It looks at the directories that it is given, which may be those of several nodes where one
     machine sees them, and at drains; a running job may go on meanwhile. Of each version: whose
@@ -290,8 +297,10 @@ def verify_levels(
 
 @app.command("rm")
 def remove_pool(
-    pools: Annotated[list[Path], typer.Argument(metavar="POOL…")],
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    pools: Annotated[list[Path], typer.Argument(metavar="POOL…", help="The pools' directories.")],
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="Remove the pools without asking.")
+    ] = False,
     any_owner: AnyOwner = False,
 ) -> None:
     """Remove pools for good. A pool in use is refused, and files that are not the pool's stay."""

@@ -59,11 +59,13 @@ KillAt = Annotated[
 ]
 KillRank = Annotated[
     int | None,
-    typer.Option(metavar="RANK", min=0, help="Which rank.", show_default="1; 0 if there is one"),
+    typer.Option(metavar="RANK", min=0, help="The rank to kill.",
+                 show_default="1; 0 if there is one"),
 ]
 KillPoint = Annotated[
     str | None,
-    typer.Option(metavar="|".join(POINTS), help="Where in the commit of iteration N.",
+    typer.Option(metavar="|".join(POINTS), help="The point in the commit of iteration N at which"
+                 " the rank is killed.",
                  show_default="copy")
 ]
 Timeout = Annotated[
@@ -75,7 +77,8 @@ Cache = Annotated[
                  "slash, name) matches; may be repeated."),
 ]
 CacheOptions = Annotated[
-    str, typer.Option(metavar="K=V;…", help="How, for example 'directory=/mnt/pmem;ack=async'.")
+    str, typer.Option(metavar="K=V;…", help="How files are cached, for example "
+                      "'directory=/mnt/pmem;ack=async'.")
 ]
 AnyOwner = Annotated[
     bool,
@@ -94,8 +97,8 @@ Requeue = Annotated[
 ]
 RunDir = Annotated[
     Path,
-    typer.Option(metavar="DIR", help="With --spares or --requeue: a directory that all nodes see, "
-                 "where ranks say that they have closed their pools."),
+    typer.Option(metavar="DIR", help="A directory that all nodes see, where ranks say that they "
+                 "have closed their pools; for --spares and --requeue."),
 ]
 
 

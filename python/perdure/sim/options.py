@@ -18,11 +18,12 @@ from perdure.units import parse_size, parse_time
 Trace = Annotated[Path, typer.Argument(metavar="TRACE", help="What `perdure trace` recorded.")]
 PolicyValues = Annotated[
     list[str] | None,
-    typer.Option("--option", metavar="NAME=VALUE", help="Of the policy; may be repeated."),
+    typer.Option("--option", metavar="NAME=VALUE", help="An option of the policy; may be "
+                 "repeated."),
 ]
 Plot = Annotated[
     Path | None,
-    picture_file("--plot", help="Draw it"),
+    picture_file("--plot", help="Draw a picture of the result"),
 ]
 
 
@@ -37,15 +38,17 @@ class MachineOptions:
     dram_part: Annotated[
         str | None,
         typer.Option(metavar="DEVICE", show_default=False,
-                     help="Instead of the preset's DRAM; see `perdure devices`."),
+                     help="The part of DRAM, instead of the preset's; see `perdure devices`."),
     ] = None
     mram_part: Annotated[
         str | None,
-        typer.Option(metavar="DEVICE", help="Instead of the preset's MRAM.", show_default=False),
+        typer.Option(metavar="DEVICE", help="The part of MRAM, instead of the preset's.",
+                     show_default=False),
     ] = None
     flash_part: Annotated[
         str | None,
-        typer.Option(metavar="DEVICE", help="Instead of the preset's flash.", show_default=False),
+        typer.Option(metavar="DEVICE", help="The part of flash, instead of the preset's.",
+                     show_default=False),
     ] = None
     mix_assemblies: Annotated[
         bool,
@@ -58,7 +61,8 @@ class MachineOptions:
     ] = False
     region: Annotated[
         str,
-        typer.Option(metavar="NAME", help="Only what was recorded in this region of interest."),
+        typer.Option(metavar="NAME", help="Take only what was recorded in this region of "
+                     "interest."),
     ] = ""
     compute: Annotated[
         str | None,
@@ -83,13 +87,15 @@ class GridOptions:
     """Which capacities are looked at, and with which options of the policy."""
 
     mram: Annotated[
-        str, typer.Option(metavar="SIZE,…", help="Capacities of MRAM, besides none.")
+        str, typer.Option(metavar="SIZE,…", help="Capacities of MRAM that are tried, besides "
+                          "none.")
     ] = "64MiB,128MiB,256MiB"
     option: PolicyValues = None
     step: Annotated[
         str | None,
         typer.Option(metavar="SIZE", show_default=False,
-                     help="Between capacities of DRAM.  [default: a 64th of the program's]"),
+                     help="The step between capacities of DRAM that are tried.  [default: a 64th"
+                          " of the program's]"),
     ] = None
 
     def capacities(self) -> list[int]:
@@ -110,7 +116,8 @@ class GoalOptions:
     """Which machine is the best one, and what it is compared with."""
 
     budget: Annotated[
-        str, typer.Option(metavar="slowdown=P%", help="How much slower than without swapping.")
+        str, typer.Option(metavar="slowdown=P%", help="How much slower than without swapping the"
+                          " program may be.")
     ] = "slowdown=20%"
     typical: Annotated[
         str, typer.Option(metavar="SIZE", help="DRAM of a usual machine, to compare with.")

@@ -59,7 +59,7 @@ Helper = Annotated[
 Buffer = Annotated[
     str | None,
     typer.Option(metavar="SIZE",
-                 help="What is recorded and its helper has not written, at most.  [default: 4M]",
+                 help="Memory for records that the helper has not written yet.  [default: 4M]",
                  show_default=False),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the totals as JSON.")]
@@ -72,16 +72,17 @@ class Through:
     size: Annotated[
         str | None,
         typer.Option(metavar="SIZE",
-                     help="Of the CPU cache: 256K, 2M.  [default: 1M]", show_default=False)
+                     help="Size of the CPU cache: 256K, 2M.  [default: 1M]", show_default=False)
     ] = None
     line: Annotated[
         str | None,
         typer.Option(metavar="BYTES",
-                     help="Of the cache, in bytes.  [default: 64]", show_default=False)
+                     help="Bytes of a line of the CPU cache.  [default: 64]", show_default=False)
     ] = None
     ways: Annotated[
         str | None,
-        typer.Option(metavar="N", help="Of a set of the cache.  [default: 1]", show_default=False)
+        typer.Option(metavar="N", help="Lines in a set of the CPU cache.  [default: 1]",
+                     show_default=False)
     ] = None
     mode: Annotated[
         str | None,
@@ -113,13 +114,16 @@ class Through:
 )
 @grouped
 def record(
-    command: Annotated[list[str], typer.Argument(metavar="CMD", help="The program.")],
-    output: Annotated[Path, output_file("-o", "--output", help="The trace.")],
+    command: Annotated[list[str], typer.Argument(metavar="CMD", help="The program, with its "
+                                                 "arguments.")],
+    output: Annotated[Path, output_file("-o", "--output", help="The file that gets the trace.")],
     valgrind: Annotated[
-        bool, typer.Option("--valgrind", help="For any program, through Valgrind's lackey.")
+        bool, typer.Option("--valgrind", help="Record a program that was not compiled for it, "
+                           "through Valgrind's lackey.")
     ] = False,
     marked: Annotated[
-        bool, typer.Option("--marked", help="Only between perdure_trace_begin() and _end().")
+        bool, typer.Option("--marked", help="Record only between perdure_trace_begin() and "
+                           "_end().")
     ] = False,
     through: Through = Through(),
     helper: Helper = None,
@@ -202,7 +206,8 @@ def _print(traces_read: list[dict], as_json: bool) -> None:
 
 @app.command("info")
 def info(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE…", help="Traces.")],
+    files: Annotated[list[Path], typer.Argument(metavar="FILE…", help="The files of the "
+                                                "traces.")],
     as_json: AsJson = False,
 ) -> None:
     """Tell what traces hold; each is read to its end and checked. Ends with 1 if one is not whole.
@@ -226,17 +231,23 @@ def info(
 @app.command("import")
 @grouped
 def import_(
-    form: Annotated[str, typer.Argument(metavar="FORMAT", help=", ".join(FORMATS))],
-    source: Annotated[Path, typer.Argument(metavar="IN", help="A file, a pipe, or -.")],
-    output: Annotated[Path, typer.Argument(metavar="OUT", help="The trace; - for stdout.")],
+    form: Annotated[
+        str, typer.Argument(metavar="FORMAT", help=f"The format: {', '.join(FORMATS)}.")
+    ],
+    source: Annotated[Path, typer.Argument(metavar="IN", help="What the other tool wrote: a "
+                                           "file, a pipe, or - for stdin.")],
+    output: Annotated[Path, typer.Argument(metavar="OUT", help="The file that gets the trace; - "
+                                           "for stdout.")],
     columns: Annotated[
         str | None,
-        typer.Option(metavar="NAMES", help="Of csv: time,op,size,address, in their order.  "
-                     "[default: the first line]", show_default=False),
+        typer.Option(metavar="NAMES", help="The columns of csv, in their order, as "
+                     "time,op,size,address.  [default: the first line]",
+                     show_default=False),
     ] = None,
     unit: Annotated[
         str | None,
-        typer.Option(metavar="BYTES", help="Of addresses in csv: 512 for sectors.  [default: 1]",
+        typer.Option(metavar="BYTES", help="Bytes that an address in csv counts: 512 for "
+                     "sectors.  [default: 1]",
                      show_default=False),
     ] = None,
     through: Through = Through(),

@@ -30,18 +30,19 @@ The figures to quote are those of `perdure bench hpccg`."""
 
 def demo(
     iterations: Annotated[int, typer.Option(metavar="N", min=4,
-        help="Of the solver that is killed.")] = 80,
+        help="Iterations of the solver that is killed.")] = 80,
     protect: Annotated[str, typer.Option(metavar="MODE",
-        help="copy, async, twin or log.")] = "copy",
+        help="How arrays are protected: copy, async, twin or log.")] = "copy",
     edge: Annotated[int, typer.Option(metavar="N", min=4,
         help="Points along an edge of a rank's grid.")] = 56,
-    rounds: Annotated[int, typer.Option(metavar="N", min=1, help="Of the table of costs.")] = 5,
+    rounds: Annotated[int, typer.Option(metavar="N", min=1, help="How often the table of costs "
+                                        "is measured.")] = 5,
     picture: Annotated[
         Path | None,
-        picture_file("--picture", help="Where to draw it.  [default: out/perdure-demo.png of "
+        picture_file("--picture", help="The picture to draw.  [default: out/perdure-demo.png of "
                      "the clone, else ./perdure-demo.png]"),
     ] = None,
-    no_picture: Annotated[bool, typer.Option("--no-picture", help="Draw nothing.")] = False,
+    no_picture: Annotated[bool, typer.Option("--no-picture", help="Draw no picture.")] = False,
 ) -> None:  # fmt: skip
     """Kill a solver in the middle of a commit, restart it, compare the answers, tell the costs.
 

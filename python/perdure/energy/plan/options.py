@@ -31,9 +31,11 @@ def _text(meta: str, help_: str, default: str | bool = False) -> Any:
 
 Profiles = Annotated[
     list[Path] | None,
-    typer.Argument(metavar="[PROFILE…]", help="Of perdure energy profile, one for each level."),
+    typer.Argument(metavar="[PROFILE…]", help="Files that `perdure energy profile` wrote, one "
+                   "for each level."),
 ]
-PlanFile = Annotated[Path, typer.Argument(metavar="PLAN", help="Of perdure energy plan -o.")]
+PlanFile = Annotated[Path, typer.Argument(metavar="PLAN", help="A plan that `perdure energy plan"
+                                          " -o` wrote.")]
 
 
 def positive(text: str, option: str) -> float:
@@ -53,15 +55,16 @@ class FailureOptions:
     """When failures come."""
 
     mtbf: Annotated[str | None, _text("TIME", "Mean time between failures, as 14.66h.")] = None
-    rate: Annotated[str | None, _text("RATE", "Of failures instead, as 1.9e-5/s or 2/d.")] = None
+    rate: Annotated[str | None, _text("RATE", "Failures in a time, instead of --mtbf, as "
+                                      "1.9e-5/s or 2/d.")] = None
     failures: Annotated[
-        Path | None, _text("FILE", "Take them from a list of failures (CSV: time or interval).")
+        Path | None, _text("FILE", "Take the failures from a list (CSV: time or interval).")
     ] = None
     merge: Annotated[
-        str, _text("TIME", "Failures that soon after another one are the same.", True)
+        str, _text("TIME", "Count failures that come so soon after another one as the same.", True)
     ] = "0s"
     law: Annotated[
-        str | None, _text("LAW", f"Of the time between failures: {usage_text()}.",
+        str | None, _text("LAW", f"The law of the time between failures: {usage_text()}.",
                           "exponential, or as planned")
     ] = None
 
@@ -110,18 +113,26 @@ class LevelOptions:
     """Where checkpoints go, and what one costs there; a value for each level."""
 
     size: Annotated[
-        str | None, _text("SIZE", "Of a node's checkpoint, as 64GB or 64GiB.")
+        str | None, _text("SIZE", "Size of a node's checkpoint, as 64GB or 64GiB.")
     ] = None
-    write_time: Annotated[str | None, _text("TIME,…", "Of a checkpoint, as 130s.")] = None
-    read_time: Annotated[str | None, _text("TIME,…", "Of reading one at a restart.")] = None
-    write_bandwidth: Annotated[str | None, _text("RATE,…", "Instead, as 510MB/s.")] = None
-    read_bandwidth: Annotated[str | None, _text("RATE,…", "Instead, as 735MB/s.")] = None
-    write_power: Annotated[str | None, _text("POWER,…", "Of a node that writes one.")] = None
-    read_power: Annotated[str | None, _text("POWER,…", "Of a node that reads one.")] = None
+    write_time: Annotated[
+        str | None, _text("TIME,…", "Time to write a checkpoint, as 130s.")
+    ] = None
+    read_time: Annotated[
+        str | None, _text("TIME,…", "Time to read a checkpoint at a restart.")
+    ] = None
+    write_bandwidth: Annotated[str | None, _text("RATE,…", "Bandwidth of writing, instead of "
+                                                 "--write-time, as 510MB/s.")] = None
+    read_bandwidth: Annotated[str | None, _text("RATE,…", "Bandwidth of reading, instead of "
+                                                "--read-time, as 735MB/s.")] = None
+    write_power: Annotated[str | None, _text("POWER,…", "Power of a node that writes a "
+                                             "checkpoint.")] = None
+    read_power: Annotated[str | None, _text("POWER,…", "Power of a node that reads a "
+                                            "checkpoint.")] = None
     writers: Annotated[
         int | None,
         typer.Option(metavar="N", min=1, show_default="one for each CPU",
-                     help="How many write at once, without a profile."),
+                     help="How many processes write at once, if no profile says it."),
     ] = None
     levels: Annotated[
         str | None,
@@ -129,10 +140,11 @@ class LevelOptions:
               "- where a profile has it."),
     ] = None
     share: Annotated[
-        str | None, _text("SHARE,…", "Of the failures that a level is the cheapest remedy for.")
+        str | None, _text("SHARE,…", "The share of the failures that each level is the "
+                          "cheapest remedy for.")
     ] = None
     pattern: Annotated[
-        str | None, _text("N,…", "Every so many-th checkpoint goes to each level.", "best")
+        str | None, _text("N,…", "Write every N-th checkpoint to each level.", "best")
     ] = None
     path: Annotated[
         str | None, _text("DIR,…", "Where the checkpoints of each level go.")
@@ -209,15 +221,16 @@ def _profile(file: Path, other_machine: bool, notes: list[str]) -> Profile:
 class NodeOptions:
     """What a node takes besides reading and writing checkpoints."""
 
-    power: Annotated[str | None, _text("POWER", "Of a node that computes, as 471W.")] = None
-    downtime: Annotated[str, _text("TIME", "From a failure to the restart.", True)] = "0s"
-    down_power: Annotated[str | None, _text("POWER", "Meanwhile.", "as when computing")] = None
+    power: Annotated[str | None, _text("POWER", "Power of a node that computes, as 471W.")] = None
+    downtime: Annotated[str, _text("TIME", "Time from a failure to the restart.", True)] = "0s"
+    down_power: Annotated[str | None, _text("POWER", "Power of a node from a failure to the "
+                                            "restart.", "as when computing")] = None
     overhead: Annotated[
         str | None,
         _text("TIME", "Asynchronous checkpoints: the program waits only so long for each."),
     ] = None
     flush_power: Annotated[
-        str, _text("POWER", "More than computing, while one is written beside it.", True)
+        str, _text("POWER", "Power beside that of computing while a checkpoint is written.", True)
     ] = "0W"
 
     def node(self) -> Node:
@@ -236,17 +249,18 @@ class GoalOptions:
     """What is made least, and how."""
 
     objective: Annotated[
-        str, typer.Option(metavar="|".join(OBJECTIVES), help="What is made least.")
+        str, typer.Option(metavar="|".join(OBJECTIVES), help="What the plan makes least.")
     ] = "time"
     formula: Annotated[
-        str, typer.Option(metavar="|".join(FORMULAS), help="Split of the time; see explain.")
+        str, typer.Option(metavar="|".join(FORMULAS), help="How time is split; `perdure energy "
+                          "explain` has the formulas.")
     ] = "exact"
     interval: Annotated[
         str | None,
-        _text("|".join((*RULES, "TIME")), "Of work between checkpoints.",
+        _text("|".join((*RULES, "TIME")), "Time of work between checkpoints.",
               "optimal; with --formula paper young"),
     ] = None
-    job: Annotated[str | None, _text("TIME", "Work of the whole job.")] = None
+    job: Annotated[str | None, _text("TIME", "Time of work of the whole job, as 24h.")] = None
 
     def goal(self) -> Goal:
         """In numbers."""
@@ -267,7 +281,7 @@ class OutputOptions:
     """Where a plan goes."""
 
     output: Annotated[
-        Path | None, output_file("--output", "-o", help="Write the plan there.")
+        Path | None, output_file("--output", "-o", help="Write the plan to this file.")
     ] = None
     as_json: AsJson = False
     plot: Annotated[

@@ -47,7 +47,7 @@ def simulate(
     ] = False,
     seed: Annotated[
         int | None,
-        typer.Option(metavar="N", min=0, max=SEEDS - 1, help="Of the failures.",
+        typer.Option(metavar="N", min=0, max=SEEDS - 1, help="The seed of the failures.",
                      show_default="another each time"),
     ] = None,
     as_json: AsJson = False,

@@ -47,7 +47,8 @@ app = typer.Typer(
     no_args_is_help=True,
     cls=by_default("run"),
 )
-File = Annotated[Path, typer.Argument(metavar="PROFILE", help="A profile.")]
+File = Annotated[Path, typer.Argument(metavar="PROFILE", help="A file that `perdure energy "
+                                      "profile` wrote.")]
 
 
 def parse_writers(text: str) -> tuple[int, ...]:
@@ -87,28 +88,32 @@ def run(
     ],
     output: Annotated[
         Path | None, output_file(
-            "--output", "-o", help="The profile.  [default: perdure-energy-DEVICE.json]")
+            "--output", "-o", help="The new profile.  [default: perdure-energy-DEVICE.json]")
     ] = None,
-    ops: Annotated[str, typer.Option("--op", metavar="LIST", help="read, write, or both.")] =
+    ops: Annotated[str, typer.Option("--op", metavar="LIST", help="What is measured: read, "
+                                     "write, or both.")] =
     "read,write",
-    writers: Annotated[str, typer.Option(metavar="N,…", help="Processes at a time.")] =
+    writers: Annotated[str, typer.Option(metavar="N,…", help="Numbers of processes that work "
+                                         "at a time.")] =
     ",".join(map(str, WRITERS)),
     repeats: Annotated[int, typer.Option(metavar="N", min=1, max=100,
-        help="Samples of each point.")] = 3,
-    max_bytes: Annotated[str, typer.Option(metavar="SIZE", help="Written at most, in all.")] =
+        help="How often each point is measured.")] = 3,
+    max_bytes: Annotated[str, typer.Option(metavar="SIZE", help="Write at most so much, in all.")] =
     "8GiB",
     grid: Annotated[
-        bool, typer.Option("--grid", help="All clocks with all numbers of writers.")
+        bool, typer.Option("--grid", help="Measure all clocks with all numbers of writers.")
     ] = False,
     buffered: Annotated[
-        bool, typer.Option("--buffered", help="Through the page cache, with fsync; as the pools "
-                           "of perdure are written.")
+        bool, typer.Option("--buffered", help="Write through the page cache, with fsync, as "
+                           "pools are written.")
     ] = False,
     destroy: Annotated[
         bool, typer.Option("--destroy", help="Write over a block device.")
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Don't ask.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the profile.")] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Write the samples without asking first.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the profile as JSON.")] = False,
 ) -> None:
     """Measure reading and writing, and write a profile.
 
@@ -206,7 +211,8 @@ def _read(file: Path) -> dict:
 
 @app.command("show", no_args_is_help=True)
 def show(
-    file: File, as_json: Annotated[bool, typer.Option("--json", help="As it is.")] = False
+    file: File, as_json: Annotated[bool, typer.Option("--json", help="Print the profile as it is"
+                                                      " in the file.")] = False
 ) -> None:
     """Print a profile as a table.
 
@@ -223,7 +229,8 @@ def show(
 def check(
     file: File,
     other_machine: Annotated[
-        bool, typer.Option("--other-machine", help="Don't mind where it was measured.")
+        bool, typer.Option("--other-machine", help="Take a profile that was measured on another "
+                           "machine.")
     ] = False,
 ) -> None:
     """Check that a profile is whole and of this machine, and say what would be applied.
@@ -245,8 +252,10 @@ def check(
 
 @app.command("merge", no_args_is_help=True)
 def merge(
-    files: Annotated[list[Path], typer.Argument(metavar="PROFILE…", help="Two or more.")],
-    output: Annotated[Path, output_file("--output", "-o", help="The new one.")],
+    files: Annotated[list[Path], typer.Argument(metavar="PROFILE…", help="Two profiles or "
+                                                "more.")],
+    output: Annotated[Path, output_file("--output", "-o", help="The file that gets the merged "
+                                        "profile.")],
 ) -> None:
     """Make one profile of several of the same device; a point in two is the newer one's.
 
@@ -261,7 +270,7 @@ def merge(
 def plot(
     file: File,
     output: Annotated[
-        Path, picture_file("--output", "-o", help="The picture")
+        Path, picture_file("--output", "-o", help="The file that gets the picture")
     ],
 ) -> None:
     """Draw throughput, power and energy against writers, with their confidence.

@@ -21,7 +21,8 @@ SHARES = (0.5, 0.65, 0.9, 0.98, 0.99)
 
 
 def locality(
-    traces: Annotated[list[Path], typer.Argument(metavar="TRACE…", help="One or several.")],
+    traces: Annotated[list[Path], typer.Argument(metavar="TRACE…", help="The files of one or "
+                                                 "several traces.")],
     as_json: AsJson = False,
     plot: Plot = None,
 ) -> None:

@@ -33,7 +33,7 @@ def optimise_command(
     grid: GridOptions,
     machine: MachineOptions,
     policy: Annotated[
-        str, typer.Option(metavar="NAME", help=f"One of {', '.join(CURVE_POLICIES)}.")
+        str, typer.Option(metavar="NAME", help=f"The policy: {', '.join(CURVE_POLICIES)}.")
     ] = "low_power",
     as_json: AsJson = False,
     plot: Plot = None,

@@ -23,7 +23,7 @@ def report(
     machine: MachineOptions,
     output: Annotated[
         Path | None,
-        output_file("-o", "--output", help="Where it goes.  [default: TRACE.html]"),
+        output_file("-o", "--output", help="The file that gets the page.  [default: TRACE.html]"),
     ] = None,
 ) -> None:
     """Everything about one trace on one page of HTML, which needs no other file.

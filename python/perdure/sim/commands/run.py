@@ -38,11 +38,12 @@ def run(
     machine: MachineOptions,
     mram: Annotated[str, typer.Option(metavar="SIZE", help="Capacity of MRAM.")] = "0",
     swap: Annotated[
-        str, typer.Option(metavar="SIZE", help="Of flash, for its wear.  [default: the program's]",
+        str, typer.Option(metavar="SIZE", help="Capacity of flash, for its wear.  [default: the "
+                          "program's]",
                           show_default=False)
     ] = "0",
     policy: Annotated[
-        str, typer.Option(metavar="NAME", help="See `perdure sim policies`.")
+        str, typer.Option(metavar="NAME", help="The policy; `perdure sim policies` lists them.")
     ] = "lru",
     option: PolicyValues = None,
     as_json: AsJson = False,

@@ -35,12 +35,14 @@ def sweep(
     machine: MachineOptions,
     policy: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="May be repeated.  [default: low_power]",
+        typer.Option(metavar="NAME", help="A policy to try; may be repeated.  [default: "
+                     "low_power]",
                      show_default=False),
     ] = None,
     up_to: Annotated[
         str | None,
-        typer.Option(metavar="SIZE", help="Of main memory.  [default: what the program touches]",
+        typer.Option(metavar="SIZE", help="Try capacities of main memory up to this one.  "
+                     "[default: what the program touches]",
                      show_default=False),
     ] = None,
     as_json: AsJson = False,

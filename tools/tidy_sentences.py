@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How many sentences of a page are long; a page of a user has few.
+
+    tidy_sentences.py [-v] [FILE…]      a row for each page; with -v the long sentences too
+
+Code, tables and headings are not counted, items of lists are. A link counts as its words, and code
+within a sentence as the words that it has.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+WORDS_MAX = 35
+SHARE_MAX = 0.02
+# What users read first; tidy.py holds these to it. A page that is rewritten is added.
+PAGES = (
+    "README.md", "docs/cache.md", "docs/checkpoint.md", "docs/cli.md", "docs/cluster.md",
+    "docs/containers.md", "docs/hdf5.md", "docs/install.md", "docs/levels.md", "docs/pools.md",
+    "docs/promise.md", "docs/protect.md", "docs/protect_c.md", "docs/protect_cpp.md",
+    "docs/protect_fortran.md", "docs/protect_python.md", "docs/python.md", "docs/run.md",
+    "docs/security.md", "docs/torch.md", "docs/tracing.md", "docs/unchanged.md", "docs/veloc.md",
+    "docs/windows.md",
+)  # fmt: skip
+
+_NOT_PROSE = re.compile(r"^```.*?^```$|<!--.*?-->|<[^>\n]+>", re.M | re.S)
+_END = re.compile(r"(?<=[.?!])[\"')]*\s+(?=[\"'(*`\[]*[A-Z0-9`])")
+_ABBREVIATED = re.compile(r"\b(e\.g|i\.e|etc|vs)\.")
+
+
+def paragraphs(markdown: str) -> list[str]:
+    """Each paragraph and each item of a list, as one line."""
+    found: list[str] = []
+    open_ = False
+    for line in _NOT_PROSE.sub("\n", markdown).splitlines():
+        item = re.match(r"\s*(?:[-*]|\d+\.) ", line)
+        if not line.strip() or re.match(r" *\||#|    ", line):
+            open_ = open_ and line.startswith("    ") and bool(line.strip())
+            if open_:
+                found[-1] += " " + line.strip()
+        elif item or not open_:
+            found.append(line[item.end() :] if item else line)
+            open_ = True
+        else:
+            found[-1] += " " + line.strip()
+    return found
+
+
+def sentences(markdown: str) -> list[str]:
+    """Without the addresses of links."""
+    plain = re.sub(r"\]\([^)]*\)", "]", markdown)
+    texts = (_ABBREVIATED.sub(r"\1", each) for each in paragraphs(plain))
+    found = (sentence for text in texts for sentence in _END.split(text))
+    return [sentence for sentence in found if re.search(r"\w", sentence)]
+
+
+def long_ones(markdown: str) -> list[str]:
+    return [each for each in sentences(markdown) if len(each.split()) > WORDS_MAX]
+
+
+def finding(markdown: str) -> str | None:
+    """What is wrong with a page for users, or nothing."""
+    long, of = long_ones(markdown), len(sentences(markdown))
+    if len(long) <= SHARE_MAX * of:
+        return None
+    words, begin = len(long[0].split()), " ".join(long[0].split()[:6])
+    return f"{len(long)} of {of} sentences have over {WORDS_MAX} words: {words} in '{begin} …'"
+
+
+def main() -> None:
+    root = Path(__file__).resolve().parent.parent
+    named = [name for name in sys.argv[1:] if name != "-v"]
+    every = [root / "README.md", *sorted(root.glob("docs/*.md"))]
+    pages = [Path(name) for name in named] or every
+    for page in pages:
+        text = page.read_text(encoding="utf-8")
+        long, of = long_ones(text), len(sentences(text))
+        print(f"{len(long):4} of {of:4}, {100 * len(long) / max(of, 1):5.1f} %  {page.name}")
+        for each in long if "-v" in sys.argv else []:
+            print(f"    {len(each.split())}: {each}")
+
+
+if __name__ == "__main__":
+    main()
