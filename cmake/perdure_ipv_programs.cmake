@@ -120,7 +120,7 @@ function(perdure_ipv_crash_program name library)
   add_test(NAME ipv_crash.${name}
            COMMAND ${name}_crash --images 3 -- ${ARGN} 3 --tier stream)
   set_tests_properties(ipv_crash.${name} PROPERTIES TIMEOUT 120
-                                                    ENVIRONMENT PERDURE_IPV=helper=off)
+                                                    ENVIRONMENT PERDURE_IPV=helper=off,box_bytes=1)
   foreach(tier auto copy stream)
     set(iterations 5)
     if(tier STREQUAL "auto")
@@ -132,7 +132,7 @@ function(perdure_ipv_crash_program name library)
                COMMAND ${name}_crash --images 20 --every-model -- ${ARGN} ${iterations}
                        --tier ${tier})
       set_tests_properties(${test} PROPERTIES TIMEOUT 1800 LABELS soak
-                                              ENVIRONMENT PERDURE_IPV=helper=${beside})
+                                              ENVIRONMENT PERDURE_IPV=helper=${beside},box_bytes=1)
     endforeach()
   endforeach()
 endfunction()
@@ -176,7 +176,7 @@ function(perdure_openmp_tests check name library count)
   add_test(NAME ipv_crash.${name}.openmp
            COMMAND ${name}_openmp_crash --images 3 -- ${ARGN} ${count} 3 --tier stream)
   set_tests_properties(ipv_crash.${name}.openmp PROPERTIES TIMEOUT 120 ENVIRONMENT
-                       "PERDURE_IPV=helper=off;OMP_NUM_THREADS=2;OMP_WAIT_POLICY=passive")
+                "PERDURE_IPV=helper=off,box_bytes=1;OMP_NUM_THREADS=2;OMP_WAIT_POLICY=passive")
   set_tests_properties(${tests} ${name}.openmp.restart ${name}.openmp.kill PROPERTIES TIMEOUT 300)
 endfunction()
 

@@ -57,17 +57,26 @@ module perdure_ipv
       persist_ns = 0, pool_bytes = 0, dram_bytes = 0
   end type
 
-  ! A difference in bytes, for the loads before a row's stores; and 1 where stores past the cache
-  ! are worth it.
-  type, bind(c), public :: perdure_ipv_row
-    integer(c_intptr_t) :: load = 0
-    integer(c_intptr_t) :: past_cache = 0
+  ! What a nest of loops overwrites, and the answer: perdure_ipv_abi.h.
+  type, bind(c), public :: perdure_ipv_box
+    type(c_ptr) :: first = c_null_ptr
+    integer(c_int64_t) :: dimensions = 1
+    integer(c_size_t) :: counts(4) = 0
+    integer(c_size_t) :: strides(4) = 1
+    type(c_ptr) :: others = c_null_ptr
+    integer(c_int64_t) :: other_count = 0
   end type
+  type, bind(c), public :: perdure_ipv_answer
+    integer(c_intptr_t) :: load = 0
+    integer(c_intptr_t) :: how = 0
+  end type
+  integer(c_intptr_t), parameter, public :: perdure_ipv_no_box = 0
 
   public :: perdure_ipv_open, perdure_ipv_object, perdure_ipv_restart, perdure_ipv_persist
+  public :: perdure_ipv_pair, perdure_ipv_alive
   public :: perdure_ipv_wait, perdure_ipv_close, perdure_ipv_alloc, perdure_ipv_free
   public :: perdure_ipv_touch, perdure_ipv_pin, perdure_ipv_unpin, perdure_ipv_status
-  public :: perdure_ipv_row_begin, perdure_ipv_row_end, perdure_ipv_nest_end, perdure_ipv_plain
+  public :: perdure_ipv_box_begin, perdure_ipv_box_end, perdure_ipv_plain
   public :: perdure_flush_init, perdure_flush_async, perdure_flush_barrier
 
   interface
@@ -83,6 +92,17 @@ module perdure_ipv
       type(c_ptr), value :: address
       integer(c_size_t), value :: bytes
       type(object_options), intent(in) :: options
+    end function
+    integer(c_int) function pair_of_c(name, a, b, bytes) bind(c, name="perdure_ipv_pair")
+      import :: c_int, c_char, c_ptr, c_size_t
+      character(kind=c_char), intent(in) :: name(*)
+      type(c_ptr), value :: a, b
+      integer(c_size_t), value :: bytes
+    end function
+    integer(c_int) function alive_of_c(name, array) bind(c, name="perdure_ipv_alive")
+      import :: c_int, c_char, c_ptr
+      character(kind=c_char), intent(in) :: name(*)
+      type(c_ptr), intent(out) :: array
     end function
     type(c_ptr) function perdure_ipv_alloc(bytes) bind(c)
       import :: c_ptr, c_size_t
@@ -125,19 +145,14 @@ module perdure_ipv
       character(kind=c_char), intent(in) :: name(*)
       type(perdure_ipv_object_status), intent(out) :: status
     end function
-    type(perdure_ipv_row) function perdure_ipv_row_begin(first, bytes) bind(c)
-      import :: perdure_ipv_row, c_ptr, c_size_t
-      type(c_ptr), value :: first
-      integer(c_size_t), value :: bytes
+    type(perdure_ipv_answer) function perdure_ipv_box_begin(box) bind(c)
+      import :: perdure_ipv_answer, perdure_ipv_box
+      type(perdure_ipv_box), intent(in) :: box
     end function
-    subroutine perdure_ipv_row_end(first, bytes) bind(c)
-      import :: c_ptr, c_size_t
-      type(c_ptr), value :: first
-      integer(c_size_t), value :: bytes
-    end subroutine
-    subroutine perdure_ipv_nest_end(address) bind(c)
-      import :: c_ptr
-      type(c_ptr), value :: address
+    subroutine perdure_ipv_box_end(box, past_cache) bind(c)
+      import :: perdure_ipv_box, c_int
+      type(perdure_ipv_box), intent(in) :: box
+      integer(c_int), value :: past_cache
     end subroutine
     subroutine perdure_ipv_plain(address) bind(c)
       import :: c_ptr
@@ -179,6 +194,19 @@ contains
     if (present(tier)) given%tier = tier
     if (present(own_pages)) given%own_pages = merge(1, 0, own_pages)
     perdure_ipv_object = object_of_c(trim(name) // c_null_char, address, bytes, given)
+  end function
+
+  integer(c_int) function perdure_ipv_pair(name, a, b, bytes)
+    character(len=*), intent(in) :: name
+    type(c_ptr), intent(in) :: a, b
+    integer(c_size_t), intent(in) :: bytes
+    perdure_ipv_pair = pair_of_c(trim(name) // c_null_char, a, b, bytes)
+  end function
+
+  integer(c_int) function perdure_ipv_alive(name, array)
+    character(len=*), intent(in) :: name
+    type(c_ptr), intent(out) :: array
+    perdure_ipv_alive = alive_of_c(trim(name) // c_null_char, array)
   end function
 
   integer(c_int) function perdure_ipv_status(name, status)

@@ -7,16 +7,12 @@
 #include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/Verifier.h>
 #include <llvm/Support/raw_ostream.h>
-#include <llvm/Transforms/Scalar/EarlyCSE.h>
-#include <llvm/Transforms/Scalar/SROA.h>
-#include <llvm/Transforms/Scalar/SimplifyCFG.h>
 #include <llvm/Transforms/Utils/LCSSA.h>
 #include <llvm/Transforms/Utils/LoopSimplify.h>
 
 #include "ipv_explain.hpp"
 #include "ipv_hook.hpp"
 #include "ipv_module.hpp"
-#include "ipv_parallel.hpp"
 
 namespace perdure {
 
@@ -37,8 +33,8 @@ const char* left_alone(Function& function) {
 }
 
 constexpr llvm::StringLiteral why_unmarked =
-    "it calls no function perdure_ipv_…, and nothing in it is marked with PERDURE_IPV_NEST or "
-    "PERDURE_IPV_ARRAY; --ipv=all transforms it all the same";
+    "it calls no function perdure_ipv_…, and nothing in it is marked with PERDURE_IPV_ARRAY; "
+    "--ipv=all transforms it all the same";
 
 bool is_irreducible(Function& function, const llvm::LoopInfo& loops) {
   using Order = llvm::ReversePostOrderTraversal<const Function*>;
@@ -52,7 +48,7 @@ bool is_irreducible(Function& function, const llvm::LoopInfo& loops) {
 // another part of an object, into a nest in which it is not current.
 void forget_promises(Module& module) {
   for (Function& function : module) {
-    if (function.isDeclaration() || ipv::is_out_of_line(function)) continue;
+    if (function.isDeclaration()) continue;
     function.setMemoryEffects(llvm::MemoryEffects::unknown());
     function.removeFnAttr(llvm::Attribute::NoSync);
     function.removeFnAttr(llvm::Attribute::NoFree);
@@ -87,41 +83,29 @@ class ModuleTransformer {
       : module_(module), managers_(analyses), explanation_(explanation) {
     simplify_.addPass(llvm::LoopSimplifyPass());
     simplify_.addPass(llvm::LCSSAPass());
-    clean_.addPass(llvm::SROAPass(llvm::SROAOptions::PreserveCFG));
-    clean_.addPass(llvm::EarlyCSEPass(true));
-    clean_.addPass(llvm::SimplifyCFGPass());
     changed_ = ipv::place_arrays(module, all);
     changed_ |= ipv::announce_kernel_writers(module);
   }
 
   bool run() {
-    const std::vector<ipv::ParallelBody> bodies = ipv::parallel_bodies(module_);
     std::vector<Function*> functions;
     for (Function& function : module_) {
       if (!function.isDeclaration() && !function.hasAvailableExternallyLinkage()) {
         functions.push_back(&function);
       }
     }
-    std::vector<Function*> transformed;
-    for (const ipv::ParallelBody& body : bodies) parallel(body, transformed);
+    bool transformed = false;
     for (Function* function : functions) {
-      if (told_.contains(function) || !transform(*function)) continue;
-      transformed.push_back(function);
-    }
-    if (transformed.empty()) return changed_;
-    // Nor may a caller's pointers bring such promises along, when the linker optimises.
-    for (Function* function : transformed) {
+      if (!transform(*function)) continue;
+      transformed = true;
+      // Nor may a caller's pointers bring promises along, when the linker optimises.
       if (!function->hasFnAttribute(llvm::Attribute::AlwaysInline)) {
         function->addFnAttr(llvm::Attribute::NoInline);
       }
-    }
-    ipv::inline_hook_functions(module_);
-    forget_promises(module_);
-    for (Function* function : transformed) {
       managers_.invalidate(*function, llvm::PreservedAnalyses::none());
-      managers_.invalidate(*function, clean_.run(*function, managers_));
     }
-    return true;
+    if (transformed) forget_promises(module_);
+    return changed_;
   }
 
  private:
@@ -134,57 +118,6 @@ class ModuleTransformer {
 
   void simplify(Function& function) {
     managers_.invalidate(function, simplify_.run(function, managers_));
-  }
-
-  void forget(Function& function) {
-    managers_.clear(function, function.getName());
-    function.eraseFromParent();
-  }
-
-  void link_once() {
-    if (!linked_) ipv::link_hook_functions(module_);
-    linked_ = true;
-  }
-
-  void parallel(const ipv::ParallelBody& body, std::vector<Function*>& transformed) {
-    if (body.body->hasFnAttribute(llvm::Attribute::OptimizeNone)) return;
-    simplify(*body.body);
-    changed_ = true;
-    told_.insert(body.body);
-    ipv::SerialForm form;
-    ipv::make_serial_form(*body.body, form);
-    if (form.function == nullptr) {
-      explanation_.left_alone(*body.body, form.why);
-      return;
-    }
-    simplify(*form.function);
-    if (boxes(body, form)) {
-      transformed.push_back(form.function);
-      transformed.push_back(team_);
-      for (llvm::User* user : form.function->users()) {
-        Function* caller = llvm::cast<llvm::CallBase>(user)->getFunction();
-        managers_.invalidate(*caller, llvm::PreservedAnalyses::none());
-      }
-    } else {
-      forget(*form.function);
-    }
-  }
-
-  // Whether there are any.
-  bool boxes(const ipv::ParallelBody& body, ipv::SerialForm& form) {
-    ipv::Analyses of_form = analyses_of(*form.function);
-    ipv::Finder finder(of_form, false);
-    std::vector<ipv::Site> sites = finder.sites();
-    ipv::BoxProver prover(of_form, finder, sites, form);
-    prover.run();
-    explanation_.parallel(*body.body, finder, sites, prover);
-    if (prover.boxes().empty()) return false;
-    link_once();
-    llvm::ValueToValueMapTy to_team;
-    team_ = ipv::copy_with_team(*body.body, ".team", to_team);
-    ipv::Analyses of_team = analyses_of(*team_);
-    ipv::emit_boxes(body, of_form, sites, prover, of_team, to_team);
-    return true;
   }
 
   bool transform(Function& function) {
@@ -214,24 +147,21 @@ class ModuleTransformer {
     }
     ipv::Analyses analyses = analyses_of(function);
     ipv::Finder finder(analyses);
-    std::vector<ipv::Site> sites = finder.sites();
-    ipv::Prover prover(analyses, finder, sites);
-    prover.run();
-    explanation_.function(function, finder, sites, prover);
-    if (prover.slots.empty()) return false;
-    link_once();
-    ipv::emit_hooks(analyses, finder, sites, prover.slots);
+    const std::vector<ipv::Site> sites = finder.sites();
+    ipv::NestChooser chooser(analyses, finder, sites);
+    chooser.run();
+    explanation_.function(function, finder, chooser);
+    if (chooser.boxes.empty()) return false;
+    ipv::emit_hooks(analyses, chooser.boxes);
+    changed_ = true;
     return true;
   }
 
   Module& module_;
   llvm::FunctionAnalysisManager& managers_;
   ipv::Explanation& explanation_;
-  llvm::FunctionPassManager simplify_, clean_;
-  llvm::SmallPtrSet<const Function*, 8> told_;  // parallel bodies, which are not transformed
-  Function* team_ = nullptr;
+  llvm::FunctionPassManager simplify_;
   bool changed_ = false;
-  bool linked_ = false;
 };
 
 }  // namespace

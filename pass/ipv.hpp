@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The pass `ipv`: makes loops that overwrite rows of an array say so to the runtime of in-place
-// versioning (perdure_ipv_abi.h), which then copies nothing of them.
+// The pass `ipv`: makes nests of loops that overwrite a box of an array say so to the runtime of
+// in-place versioning (perdure_ipv_abi.h), which then copies nothing of it.
 //
 // Invariants
-//   - What it inserts fulfils R1 to R4 of perdure_ipv_abi.h in every execution; what can't be shown
-//     (docs/ipv_compiler.md: S1, S2, S4) is tested when the program runs, or left alone.
+//   - What it inserts fulfils R1 to R5 of perdure_ipv_abi.h in every execution; what can't be
+//     shown (docs/ipv_compiler.md: S1, S2, B1, B2) is tested when the program runs, or left alone.
 //   - Only modules that are marked change: they refer to a function perdure_ipv_…, or something in
 //     them has the attribute annotate("perdure_ipv"), or the configuration says all.
 //

@@ -10,6 +10,9 @@ namespace perdure::ipv {
 
 using llvm::Instruction;
 
+namespace {
+
+// Functions of the C library that touch no memory but errno, and return.
 bool is_mathematics(const llvm::CallBase& call, const llvm::TargetLibraryInfo& library) {
   llvm::LibFunc function;
   if (!library.getLibFunc(call, function) || !library.has(function)) return false;
@@ -28,10 +31,14 @@ bool is_mathematics(const llvm::CallBase& call, const llvm::TargetLibraryInfo& l
   return false;
 }
 
-namespace {
-
 Refusal opaque(const Instruction& at, const llvm::Twine& why) {
   return {"S4", &at, why.str()};
+}
+
+std::string name_of(const llvm::CallBase& call) {
+  const auto* callee = llvm::dyn_cast<llvm::Function>(call.getCalledOperand());
+  return callee != nullptr && callee->hasName() ? llvm::demangle(callee->getName())
+                                                : "a function pointer";
 }
 
 bool is_ordinary(const llvm::Value* pointer) {
@@ -39,12 +46,6 @@ bool is_ordinary(const llvm::Value* pointer) {
 }
 
 }  // namespace
-
-std::string name_of(const llvm::CallBase& call) {
-  const auto* callee = llvm::dyn_cast<llvm::Function>(call.getCalledOperand());
-  return callee != nullptr && callee->hasName() ? llvm::demangle(callee->getName())
-                                                : "a function pointer";
-}
 
 uint64_t Access::constant_bytes() const {
   const auto* constant = llvm::dyn_cast_or_null<llvm::SCEVConstant>(bytes);
@@ -103,7 +104,7 @@ std::optional<Refusal> Finder::effects(Instruction& instruction, std::vector<Acc
     const bool returns = call->doesNotThrow() && call->hasFnAttr(llvm::Attribute::WillReturn);
     if (call->doesNotAccessMemory() && returns) return std::nullopt;
     if (is_mathematics(*call, analyses_.functions)) return std::nullopt;
-    return call_effects(*call, accesses);
+    return opaque(instruction, "calls " + name_of(*call));
   }
   if (instruction.mayReadOrWriteMemory()) return opaque(instruction, "an access of another kind");
   if (instruction.mayThrow()) return opaque(instruction, "may throw");

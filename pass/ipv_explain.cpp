@@ -59,14 +59,6 @@ json::Object refusal_of(const Refusal& refusal) {
                       {"at", place_of(refusal.at->getStableDebugLoc())}};
 }
 
-// How many bytes of each iteration the row's second version copies, as they are not stored to for
-// certain.
-json::Value copied_of(const Row& row) {
-  int64_t copied = 0;
-  for (const Row::Part& part : row.copied) copied += part.end - part.begin;
-  return json::Object{{"bytes", copied}, {"of_bytes", std::abs(row.step)}};
-}
-
 void merge(json::Object& into, json::Object&& from) {
   for (auto& [key, value] : from) into[key] = std::move(value);
 }
@@ -100,40 +92,19 @@ void Explanation::left_alone(llvm::StringRef why) {
       {"kind", "module"}, {"module", module_.getSourceFileName()}, {"function", ""}, {"why", why}});
 }
 
-void Explanation::function(const llvm::Function& function, Finder& finder,
-                           const std::vector<Site>& sites, const Prover& prover) {
-  for (const Slot& slot : prover.slots) {
+void Explanation::function(const llvm::Function& function, const Finder& finder,
+                           const NestChooser& chooser) {
+  for (const Box& box : chooser.boxes) {
     json::Object told = entry("nest", function);
-    told["base"] = name_of(slot.base);
-    told["tier"] = slot.box ? "box" : "rows";
-    if (slot.no_box) told["no_box"] = refusal_of(*slot.no_box);
-    told["nest"] = place_of(slot.nest);
-    told["alone"] = slot.alone;
-    told["tests"] = static_cast<int64_t>(slot.guards.size());
-    json::Array rows, copied;
-    for (const Member& member : slot.members) {
-      const Row& row = sites[member.site].rows[member.row];
-      rows.push_back(place_of(row.stores.front().at->getStableDebugLoc()));
-      copied.push_back(copied_of(row));
-    }
-    told["rows"] = std::move(rows);
-    told["copied"] = std::move(copied);
+    told["base"] = name_of(box.row->base);
+    told["tier"] = "box";
+    told["nest"] = place_of(box.nest);
+    told["alone"] = box.nest == box.site->loop;
+    told["tests"] = static_cast<int64_t>(box.others.size() + box.conditions.size());
+    told["rows"] = json::Array{place_of(box.row->stores.front().at->getStableDebugLoc())};
     entries_.emplace_back(std::move(told));
   }
-  for (const NestRefusal& refusal : prover.refused) refused(function, refusal);
-  loops(function, finder);
-}
-
-void Explanation::refused(const llvm::Function& function, const NestRefusal& refusal) {
-  json::Object told = entry("refused", function);
-  told["base"] = name_of(refusal.base);
-  told["nest"] = place_of(refusal.nest);
-  told["row"] = place_of(refusal.row->getStableDebugLoc());
-  merge(told, refusal_of(refusal.refusal));
-  entries_.emplace_back(std::move(told));
-}
-
-void Explanation::loops(const llvm::Function& function, Finder& finder) {
+  for (const NestRefusal& refusal : chooser.refused) refused(function, refusal);
   for (const auto& [loop, refusal] : finder.refused()) {
     json::Object told = entry("loop", function);
     told["nest"] = place_of(loop);
@@ -142,23 +113,13 @@ void Explanation::loops(const llvm::Function& function, Finder& finder) {
   }
 }
 
-void Explanation::parallel(const llvm::Function& body, Finder& finder,
-                           const std::vector<Site>& sites, const BoxProver& prover) {
-  for (const Box& box : prover.boxes()) {
-    const Row& row = sites[box.member.site].rows[box.member.row];
-    const llvm::DebugLoc store = row.stores.front().at->getStableDebugLoc();
-    json::Object told = entry("nest", body);
-    told["base"] = name_of(row.base);
-    told["tier"] = "box";
-    told["nest"] = place_of(prover.place()->getStableDebugLoc());
-    told["alone"] = false;
-    told["tests"] = static_cast<int64_t>(box.others.size() + box.conditions.size());
-    told["rows"] = json::Array{place_of(store)};
-    told["copied"] = json::Array{copied_of(row)};
-    entries_.emplace_back(std::move(told));
-  }
-  for (const NestRefusal& refusal : prover.refused()) refused(body, refusal);
-  loops(body, finder);
+void Explanation::refused(const llvm::Function& function, const NestRefusal& refusal) {
+  json::Object told = entry("refused", function);
+  told["base"] = name_of(refusal.row->base);
+  told["nest"] = place_of(refusal.nest);
+  told["row"] = place_of(refusal.row->stores.front().at->getStableDebugLoc());
+  merge(told, refusal_of(refusal.refusal));
+  entries_.emplace_back(std::move(told));
 }
 
 void Explanation::write(const std::string& file) const {

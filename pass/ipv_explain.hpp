@@ -2,9 +2,8 @@
 //
 // What the pass `ipv` did and why not more, as JSON lines: what `perdure ipv explain` reads.
 //
-//   {"kind": "nest", …}     rows in a nest: the tier `rows`; of a parallel loop: `box`. Each row's
-//                           place, and in `copied` how much of an iteration is copied
-//   {"kind": "refused", …}  a nest of theirs that would have been larger, and what stopped it
+//   {"kind": "nest", …}     a nest that is announced as a box, and the place of its row
+//   {"kind": "refused", …}  a nest of a row that would have been larger, and what stopped it
 //   {"kind": "loop", …}     an innermost loop whose stores are no row, and why
 //   {"kind": "function", …} left alone as a whole
 //   {"kind": "module", …}   the same of a file; its "function" is ""
@@ -13,8 +12,7 @@
 
 #include <llvm/Support/JSON.h>
 
-#include "ipv_parallel.hpp"
-#include "ipv_prove.hpp"
+#include "ipv_nests.hpp"
 
 namespace perdure::ipv {
 
@@ -23,11 +21,7 @@ class Explanation {
   explicit Explanation(const llvm::Module& module) : module_(module) {}
   void left_alone(const llvm::Function& function, llvm::StringRef why);
   void left_alone(llvm::StringRef why);  // the module
-  void function(const llvm::Function& function, Finder& finder, const std::vector<Site>& sites,
-                const Prover& prover);
-  // Of the body of a parallel region; the prover's and finder's are of its serial form.
-  void parallel(const llvm::Function& body, Finder& finder, const std::vector<Site>& sites,
-                const BoxProver& prover);
+  void function(const llvm::Function& function, const Finder& finder, const NestChooser& chooser);
   // Adds the lines to the file, in one piece: compilers that run side by side share it. Says on
   // stderr if it can't.
   void write(const std::string& file) const;
@@ -35,7 +29,6 @@ class Explanation {
  private:
   llvm::json::Object entry(const char* kind, const llvm::Function& function) const;
   void refused(const llvm::Function& function, const NestRefusal& refusal);
-  void loops(const llvm::Function& function, Finder& finder);
 
   const llvm::Module& module_;
   std::vector<llvm::json::Value> entries_;

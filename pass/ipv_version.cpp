@@ -21,83 +21,6 @@ namespace {
 constexpr size_t past_cache_rows_max = 3;
 constexpr size_t past_cache_instructions_max = 60;
 
-// Copies, in front of each iteration of a loop, what of its bytes of the row may stay as it is.
-class RowCopier {
- public:
-  // `others`: the loop also runs if the row is not announced.
-  RowCopier(llvm::Function& function, Loop& loop, const VersionedRow& row, bool others)
-      : function_(function), loop_(loop), row_(row), others_(others) {}
-
-  void run() {
-    Value* here = first_byte();
-    IRBuilder<> builder(loop_.getHeader(), loop_.getHeader()->getFirstInsertionPt());
-    Value* skipped = others_ ? builder.CreateNot(row_.announced) : nullptr;
-    Value* end = builder.CreatePtrAdd(here, builder.getInt64(uint64_t(row_.row->hull)));
-    Value* last = builder.CreateICmpEQ(end, end_of_row_);
-    for (const Row::Part& part : row_.row->copied) {
-      Value* not_here = skipped;
-      if (row_.row->is_wrapped(part)) {
-        not_here = skipped == nullptr ? last : builder.CreateOr(skipped, last);
-      }
-      Value* to = builder.CreatePtrAdd(here, builder.getInt64(uint64_t(part.begin)));
-      Value* from = builder.CreatePtrAdd(to, row_.load_difference);
-      if (not_here != nullptr) {
-        to = builder.CreateSelect(not_here, scratch(), to);
-        from = builder.CreateSelect(not_here, scratch(), from);
-      }
-      copy(builder, to, from, uint64_t(part.end - part.begin));
-    }
-  }
-
- private:
-  // Of the iteration: in the header.
-  Value* first_byte() {
-    const Row& row = *row_.row;
-    IRBuilder<> before(loop_.getLoopPreheader()->getTerminator());
-    end_of_row_ = before.CreatePtrAdd(row_.first, row_.bytes);
-    Value* start = row.step > 0
-                       ? row_.first
-                       : before.CreatePtrAdd(end_of_row_, before.getInt64(uint64_t(-row.hull)));
-    IRBuilder<> builder(loop_.getHeader(), loop_.getHeader()->begin());
-    llvm::PHINode* here = builder.CreatePHI(start->getType(), 2, "ipv.iteration");
-    here->addIncoming(start, loop_.getLoopPreheader());
-    IRBuilder<> behind(loop_.getLoopLatch()->getTerminator());
-    here->addIncoming(behind.CreatePtrAdd(here, behind.getInt64(uint64_t(row.step))),
-                      loop_.getLoopLatch());
-    return here;
-  }
-
-  // Where to copy to and from instead.
-  Value* scratch() {
-    if (scratch_ != nullptr) return scratch_;
-    IRBuilder<> builder(&*function_.getEntryBlock().getFirstInsertionPt());
-    scratch_ =
-        builder.CreateAlloca(llvm::ArrayType::get(builder.getInt8Ty(), uint64_t(element_bytes_max)),
-                             nullptr, "ipv.scratch");
-    return scratch_;
-  }
-
-  static void copy(IRBuilder<>& builder, Value* to, Value* from, uint64_t bytes) {
-    const llvm::Align any(1);
-    for (uint64_t at = 0; at < bytes;) {
-      uint64_t width = 8;
-      while (width > bytes - at) width /= 2;
-      llvm::Type* type = builder.getIntNTy(unsigned(width) * 8);
-      Value* place = builder.getInt64(at);
-      Value* value = builder.CreateAlignedLoad(type, builder.CreatePtrAdd(from, place), any);
-      builder.CreateAlignedStore(value, builder.CreatePtrAdd(to, place), any);
-      at += width;
-    }
-  }
-
-  llvm::Function& function_;
-  Loop& loop_;
-  const VersionedRow& row_;
-  bool others_;
-  Value* end_of_row_ = nullptr;
-  Value* scratch_ = nullptr;
-};
-
 class Versioner {
  public:
   Versioner(Analyses& analyses, Loop* loop, const std::vector<VersionedRow>& rows)
@@ -121,13 +44,8 @@ class Versioner {
 
  private:
   bool reads_rows() const {
-    return copies_rows() || llvm::any_of(rows_, [](const VersionedRow& row) {
-             return !row.row->loads_before.empty();
-           });
-  }
-
-  bool copies_rows() const {
-    return llvm::any_of(rows_, [](const VersionedRow& row) { return !row.row->copied.empty(); });
+    return llvm::any_of(rows_,
+                        [](const VersionedRow& row) { return !row.row->loads_before.empty(); });
   }
 
   // The version whose loads have the differences added runs if one of them is not 0.
@@ -138,13 +56,7 @@ class Versioner {
     builder.SetCurrentDebugLocation(where->getTerminator()->getStableDebugLoc());
     Value* any = builder.getInt64(0);
     for (const VersionedRow& row : rows_) any = builder.CreateOr(any, row.load_difference);
-    Value* wanted = builder.CreateIsNotNull(any);
-    for (const VersionedRow& row : rows_) {
-      if (row.row->copied.empty()) continue;
-      wanted = builder.CreateOr(wanted, row.announced);
-      RowCopier(analyses_.function, *copy, row, rows_.size() > 1).run();
-    }
-    builder.CreateCondBr(wanted, copy->getLoopPreheader(), own);
+    builder.CreateCondBr(builder.CreateIsNotNull(any), copy->getLoopPreheader(), own);
     where->getTerminator()->eraseFromParent();
   }
 
@@ -180,16 +92,15 @@ class Versioner {
   }
 
   // No iteration of a copy touches what another one stores to, if only its one row is stored
-  // to: a copy runs only if the row's slot, or its box, has an object; then the tests before
-  // the loop have found that no other access touches that object, and the row's loads read the
-  // old copy, or what their own iteration stores to. Each byte is stored to once, after all
-  // loads of it, so that the order of accesses in an iteration does not matter either; and
-  // nothing is conditional, as the vectoriser may take a conditional load for one that is safe.
-  // Then it needs no tests.
+  // to: a copy runs only in a box that was announced, so no other access touches the object, and
+  // the row's loads read the old copy, or what their own iteration stores to. Each byte is stored
+  // to once, after all loads of it, so that the order of accesses in an iteration does not matter
+  // either; and nothing is conditional, as the vectoriser may take a conditional load for one that
+  // is safe. Then it needs no tests.
   bool is_free_of_order() const {
     if (rows_.size() != 1) return false;
     const Row& row = *rows_.front().row;
-    if (!row.loads_behind.empty() || !row.copied.empty()) return false;
+    if (!row.loads_behind.empty()) return false;
     uint64_t stored = 0;
     for (const Access& store : row.stores) stored += store.constant_bytes();
     if (stored != static_cast<uint64_t>(std::abs(row.step))) return false;
@@ -248,13 +159,13 @@ class Versioner {
     const llvm::Module& module = *analyses_.function.getParent();
     const llvm::DataLayout& layout = module.getDataLayout();
     if (!PastCacheMarks::possible(module)) return false;
-    if (rows_.size() > past_cache_rows_max || copies_rows()) return false;
+    if (rows_.size() > past_cache_rows_max) return false;
     size_t instructions = 0;
     for (const llvm::BasicBlock* block : loop_->blocks()) instructions += block->size();
     if (instructions > past_cache_instructions_max) return false;
     return llvm::all_of(rows_, [&](const VersionedRow& row) {
       if (!goes_past_cache(row)) return true;
-      return row.first != nullptr && !is_short(*row.row) && row.row->loads_behind.empty() &&
+      return !is_short(*row.row) && row.row->loads_behind.empty() &&
              llvm::all_of(row.row->stores, [&](const Access& store) {
                const auto* plain = llvm::dyn_cast<llvm::StoreInst>(store.at);
                return plain != nullptr && plain->isSimple() &&

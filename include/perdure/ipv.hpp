@@ -191,6 +191,26 @@ class Objects {
     detail::Named::of_process().add(name, elements.data(), elements.size_bytes());
   }
 
+  // Names two spans of the same length as a pair whose roles alternate (perdure_ipv_pair()).
+  // Collective. Errors: INVALID.
+  template <typename T>
+  void add_pair(const std::string& name, std::span<T> a, std::span<T> b) {
+    static_assert(std::is_trivially_copyable_v<T> && !std::is_const_v<T>,
+                  "an object is saved byte by byte: no pointers, strings or containers in it");
+    if (a.size() != b.size()) {
+      throw Error(PERDURE_E_INVALID, "the arrays of pair '" + name + "' differ in length");
+    }
+    check(perdure_ipv_pair(name.c_str(), a.data(), b.data(), a.size_bytes()));
+    detail::Named::of_process().add(name, a.data(), a.size_bytes());
+    detail::Named::of_process().add(name, b.data(), b.size_bytes());
+  }
+  // Of a pair: the first element of the array that the next iteration reads. Errors: NOT_FOUND.
+  void* alive(const std::string& name) const {
+    void* array = nullptr;
+    check(perdure_ipv_alive(name.c_str(), &array));
+    return array;
+  }
+
   // As Pool::restart(), in its place. Collective.
   std::uint64_t restart() { return version_by(perdure_ipv_restart); }
   // The persistence point: objects and scalars, as they are now, become the next version, which the

@@ -17,22 +17,23 @@
  *     perdure_ipv_close();
  *     perdure_close(pool);
  *
- * An object has copies in the pool. After a persistence point its address shows the one written
- * last, write-protected. The first store of an iteration makes the address show another one;
- * what the iteration does not overwrite is copied there. Compiled with perdure-clang --ipv, loops
- * that overwrite whole rows say so, and then nothing of these rows is copied. A program compiled
- * without it is correct as well: everything is copied. (D. Li et al., in-place versioning;
- * docs/ipv.md says what differs from it.)
+ * By default (tier COPY) an object's memory stays the program's own. The pages that changed are
+ * copied into the pool at the persistence point, past the cache. That is right for any program, in
+ * any language, by any compiler. In tier STREAM the address shows a copy in the pool. The first
+ * store of an iteration makes it show another one, and what the iteration does not overwrite is
+ * copied there. A nest that overwrites a box of the object, compiled with perdure-clang --ipv, says
+ * so in front of it, and then nothing of the box is copied. A double-buffered loop keeps two arrays
+ * itself: perdure_ipv_pair(). (D. Li et al., in-place versioning; docs/ipv.md says what differs.)
  *
- * Conventions of perdure.h. One set of objects at a time in a process. Calls come from one thread;
- * stores to objects from any, but the first one after a persistence point must not race with
- * another thread's access to the same object (serial code, or one region of OpenMP, is fine).
+ * Conventions of perdure.h. One set of objects at a time in a process. Calls come from one thread,
+ * stores to objects from any. No thread stores to an object during a persistence point.
  *
  * Caveats
- *   - The kernel can't store to a write-protected object. Before read() and the like, and before a
- *     receive of MPI into an object (libraries let the kernel copy long messages), call
- *     perdure_ipv_touch(); the compiler does it. Pin an object into which a receive is pending
- *     across a persistence point.
+ *   - The kernel can't store to what is write-protected; read() gives EFAULT, and a receive of MPI
+ *     may end the job, as libraries let the kernel copy long messages. It concerns tier STREAM, the
+ *     array of a pair that holds the version, and tier COPY before Linux 6.7 or where a container
+ *     forbids userfaultfd(). In STREAM and COPY call perdure_ipv_touch() before. Pin an object
+ *     (tier COPY) into which a receive is pending across a persistence point.
  *   - fork(): a child must not store to objects.
  *   - free(), realloc() or munmap() of an object's memory ends the object: the next version and all
  *     later ones hold what it held then (docs/ipv.md).
@@ -53,34 +54,32 @@ extern "C" {
 enum perdure_ipv_tier {
   PERDURE_IPV_AUTO = 0,  /* COPY, which is right for every program */
   PERDURE_IPV_COPY = 1,  /* stays in DRAM; copied past the cache at the persistence point */
-  PERDURE_IPV_STREAM = 2 /* lives in the pool, where copies swap roles; rows are written past the
-                            cache, and what no row overwrites is copied when it is stored to. Only
-                            for objects that nobody else reads by their address within a nest: no
-                            pending send or put, no other thread but OpenMP's, no signal handler
-                            (docs/ipv.md, What the tier stream is for) */
+  PERDURE_IPV_STREAM = 2 /* lives in the pool, where copies swap roles; a box is written past the
+                            cache, and what no box overwrites is copied when it is stored to. A
+                            box is taken only while nobody else can look at the object
+                            (docs/ipv_compiler.md, Onlookers) */
 };
 
-/* Marks a module for perdure-clang --ipv that names none of these functions:
- *     PERDURE_IPV_NEST void add_change(double* u, const double* change, size_t count);
- *     PERDURE_IPV_ARRAY double u[5000];      // gets pages of its own
+/* Gives a static array pages of its own, in a module that perdure-clang --ipv compiles, also if the
+ * module names none of these functions:
+ *     PERDURE_IPV_ARRAY double u[5000];
  */
 #ifdef __clang__
-#define PERDURE_IPV_NEST __attribute__((annotate("perdure_ipv")))
 #define PERDURE_IPV_ARRAY __attribute__((annotate("perdure_ipv")))
 #else
-#define PERDURE_IPV_NEST
 #define PERDURE_IPV_ARRAY
 #endif
 
 /* All zero means the defaults. Environment PERDURE_IPV="tier=copy,lag=0,helper=on,every=2,
- * guard=off,threads=4,report=FILE" overrides, for experiments. */
+ * guard=off,threads=4,verify=on,report=FILE" overrides, for experiments. */
 typedef struct perdure_ipv_options {
-  int helper;         /* a thread that flushes, and saves versions, beside the computation: 0 if a
-                         core is idle and it is faster, 1 yes, -1 no */
+  int helper;         /* a thread that flushes beside the computation: 0 if a core is idle, 1 yes,
+                         -1 no */
   unsigned threads;   /* that flush and copy at the persistence point; default 1 */
   unsigned every;     /* every so many calls of perdure_ipv_persist() commit; default 1 */
-  int no_guard;       /* 1: objects are not write-protected. A store that no hook announces then
-                         damages the committed version */
+  int no_guard;       /* 1: objects are not write-protected. In tier COPY all of an object counts as
+                         changed then; in STREAM a store that no hook announces damages the
+                         committed version */
   int no_lag;         /* 1: a version is durable when perdure_ipv_persist() returns. Default: one
                          persistence point later, so that the program does not wait for it */
   const char* report; /* perdure_ipv_close() writes there, as JSON, what was done for each object;
@@ -98,8 +97,8 @@ typedef struct perdure_ipv_object_options {
 typedef struct perdure_ipv_object_status {
   int tier;                 /* in use now */
   uint64_t versions;        /* in which the object had changed */
-  uint64_t rows;            /* announced */
-  uint64_t fresh_row_bytes; /* of rows of which nothing had to be copied */
+  uint64_t rows;            /* of boxes that were announced and taken */
+  uint64_t fresh_row_bytes; /* of boxes of which nothing had to be copied */
   uint64_t copied_bytes;    /* from the old copy, or out of DRAM */
   uint64_t flushed_bytes;
   uint64_t streamed_bytes; /* past the cache */
@@ -124,6 +123,24 @@ PERDURE_API int perdure_ipv_open(perdure_pool* pool, const perdure_ipv_options* 
  * INVALID: overlaps another object. SHAPE: the pool has it with another size. */
 PERDURE_API int perdure_ipv_object(const char* name, void* address, size_t bytes,
                                    const perdure_ipv_object_options* options);
+
+/* The two arrays of a double-buffered loop (Jacobi, lattice Boltzmann, waves), `bytes` bytes each,
+ * as one object: an iteration reads one and overwrites the other, and they exchange roles at every
+ * persistence point. Nothing is copied. At first the contents are in `a`; after a restart in the
+ * array that was overwritten last (perdure_ipv_alive()). Three places in the pool, one more for
+ * each version that it keeps beside the newest. Collective.
+ *   - Between two persistence points the program stores to one of the two only, and to the other
+ *     one after the next. A store to the array of the last version ends the program.
+ *   - What one iteration stores to every later one stores to, before it is read in that array; what
+ *     none does is equal in both, and is taken from `a`. Spot checks find breaches: an error of
+ *     perdure_ipv_persist(), from then on. PERDURE_IPV=verify=on checks every element.
+ *   - `a` and `b` begin at multiples of the page size, and the rest of their last pages is nobody
+ *     else's: perdure_ipv_alloc(). Their pages move; they can't be pinned.
+ * INVALID: they overlap, or do not begin at pages. STATE, at the restart: the pool's file or its
+ * array can't hold a pair. */
+PERDURE_API int perdure_ipv_pair(const char* name, void* a, void* b, size_t bytes);
+/* Which array of the pair holds its contents: that which the next iteration reads. NOT_FOUND. */
+PERDURE_API int perdure_ipv_alive(const char* name, void** array);
 
 /* Memory for objects: page-aligned, zeroed, whole pages. NULL if there is none. */
 PERDURE_API void* perdure_ipv_alloc(size_t bytes);
@@ -155,9 +172,10 @@ PERDURE_API int perdure_ipv_close(void);
  * a device. Until the next persistence point. Elsewhere it does nothing. */
 PERDURE_API void perdure_ipv_touch(void* address, size_t bytes);
 
-/* The pages of the object that holds `address` must not change until it has been unpinned as
- * often: they are registered with a network, a window, or a pending receive. The object is then in
- * tier COPY. NOT_FOUND: no object holds `address`. */
+/* The object that holds `address` must not move or be write-protected until it has been unpinned as
+ * often: it is registered with a network, or a receive is pending. In tier COPY all of it counts as
+ * changed meanwhile. STATE: it is a pair, or in tier STREAM since perdure_ipv_restart().
+ * NOT_FOUND: no object holds `address`. */
 PERDURE_API int perdure_ipv_pin(const void* address);
 PERDURE_API int perdure_ipv_unpin(const void* address);
 

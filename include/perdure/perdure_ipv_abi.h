@@ -4,33 +4,34 @@
  * call that places the hooks by hand. All of them do nothing for memory that is no object's, and
  * before perdure_ipv_restart().
  *
- * A nest of loops that overwrites rows of an object:
+ * A nest of loops that overwrites a box of an object, rows at regular distances, says so in front
+ * of all of them:
  *
- *     for (j = 0; j < rows; j++) {
- *       struct perdure_ipv_row row = perdure_ipv_row_begin(&u[j * pitch], columns * sizeof *u);
+ *     const struct perdure_ipv_box box = {
+ *         u, 2, {columns * sizeof *u, rows}, {1, pitch * sizeof *u}, &others, 1};
+ *     const struct perdure_ipv_answer by = perdure_ipv_box_begin(&box);
+ *     for (j = 0; j < rows; j++)
  *       for (i = 0; i < columns; i++)
- *         u[j * pitch + i] = f(AT(row.load, u[j * pitch + i]));
- *       perdure_ipv_row_end(&u[j * pitch], columns * sizeof *u);
- *     }
- *     perdure_ipv_nest_end(u);
+ *         u[j * pitch + i] = f(AT(by.load, u[j * pitch + i]));
+ *     if (by.how != PERDURE_IPV_NO_BOX) perdure_ipv_box_end(&box, 0);
  *
- * Obligations of the code that calls them, from the first row of a nest to nest_end
- *   R1  Between row_begin and row_end every byte of the row is stored to.
- *   R2  A load of a byte of the row that comes before the store to it has `load` added to its
+ * The answer may always be PERDURE_IPV_NO_BOX: then nothing was announced, and the nest runs as it
+ * was. It is that unless nobody but the calling thread can look at the object while the nest runs
+ * (docs/ipv_compiler.md, Onlookers).
+ *
+ * Obligations of the code that calls them, from the box's begin to its end
+ *   R1  Every byte of the box is stored to.
+ *   R2  A load of a byte of the box that comes before the store to it has `load` added to its
  *       address; the stores, and a load after one, do not.
- *   R3  Nothing else loads from or stores to the object. Other rows may follow, in any order, and
- *       overlap; rows that are open at the same time are disjoint.
- *   R4  nest_end is called on every way out, before the object is accessed in another way.
- *   R5  row_end_past_cache, instead of row_end, says that all stores to cache lines (64 bytes) that
- *       lie in the row whole were non-temporal ones, so that a fence makes them durable. It may be
- *       called only where row_begin set past_cache, and need not be.
- *   R6  A box is announced and ended by the thread that makes the calls; between the two, it and
- *       others may store to parts of its rows, each byte by one thread, which also loads it. Whose
- *       stores passed the cache call box_part for each run of bytes that they stored, and box_fence
- *       after the last one. box_end_past_cache, instead of box_end, says that all stores to the box
- *       were of that kind; as R5, it may be called only where box_begin set past_cache.
- * Between nests loads and stores are ordinary ones, and no hook is needed: the runtime notices them
- * by the write protection of the committed copy. perdure_ipv_plain() spares it a fault.
+ *   R3  Nothing else loads from or stores to the object. What else the nest may touch and is not
+ *       known to be no object's lies in `others`; box_begin compares them with the object.
+ *   R4  box_end is called on every way out, before the object is accessed in another way, with the
+ *       same box; not where the answer was PERDURE_IPV_NO_BOX.
+ *   R5  `past_cache` says that all stores to cache lines (64 bytes) that lie whole in one row of
+ *       counts[0] bytes were non-temporal ones, so that a fence makes them durable. It may be 1
+ *       only where `how` is PERDURE_IPV_BOX_PAST_CACHE, and need not be.
+ * Outside of boxes loads and stores are ordinary ones, and no hook is needed: the runtime notices
+ * them by the write protection of the committed copy. perdure_ipv_plain() spares it a fault.
  */
 #ifndef PERDURE_PERDURE_IPV_ABI_H
 #define PERDURE_PERDURE_IPV_ABI_H
@@ -44,53 +45,53 @@
 extern "C" {
 #endif
 
-/* Returned in two registers. */
-struct perdure_ipv_row {
-  ptrdiff_t load;       /* difference in bytes */
-  ptrdiff_t past_cache; /* 1: nobody will store to the row again in this iteration, as far as is
-                           known, and non-temporal stores are worth it; else 0 */
-};
-
-/* Of rows that are shorter past_cache is 0. A compiler may rely on that. */
-#define PERDURE_IPV_PAST_CACHE_BYTES_MIN 512
-
-PERDURE_API struct perdure_ipv_row perdure_ipv_row_begin(void* first, size_t bytes);
-PERDURE_API void perdure_ipv_row_end(void* first, size_t bytes);
-PERDURE_API void perdure_ipv_row_end_past_cache(void* first, size_t bytes);
-
-/* The same for a whole box of rows at once: `dimensions` (1 to 4) counts and strides in bytes,
- * innermost first; the innermost is bytes: counts[0] bytes, strides[0] is 1. Strides are not
- * negative. box_end takes the same. */
-PERDURE_API struct perdure_ipv_row perdure_ipv_box_begin(void* first, unsigned dimensions,
-                                                         const size_t* counts,
-                                                         const size_t* strides);
-PERDURE_API void perdure_ipv_box_end(void* first, unsigned dimensions, const size_t* counts,
-                                     const size_t* strides);
-PERDURE_API void perdure_ipv_box_end_past_cache(void* first, unsigned dimensions,
-                                                const size_t* counts, const size_t* strides);
-PERDURE_API void perdure_ipv_box_part(const void* first, size_t bytes);
-PERDURE_API void perdure_ipv_box_fence(void);
-
-/* `address`: any of the object's. */
-PERDURE_API void perdure_ipv_nest_end(void* address);
-
-/* Stores to the object of `address` follow that no row announces. */
-PERDURE_API void perdure_ipv_plain(void* address);
-
-/* The object that holds `address`, as its first byte and the one after its last; both are 0 if
- * there is none, or if the caller can't announce rows in it: it is not the thread that opened the
- * objects, or it is in a parallel region of OpenMP. Valid until the next persistence point. Rows
- * that code from perdure-clang announces lie in one such range. */
+/* Addresses: the first byte, and the one after the last. */
 struct perdure_ipv_range {
   uintptr_t low;
   uintptr_t high;
 };
-PERDURE_API struct perdure_ipv_range perdure_ipv_extent(const void* address);
 
-/* Objects that take rows lie in [perdure_ipv_low, perdure_ipv_high); nothing need be called for
+/* counts and strides in bytes, innermost first: the innermost is bytes of a row, counts[0] of them,
+ * and strides[0] is 1. Strides are not negative. */
+struct perdure_ipv_box {
+  void* first;
+  uint64_t dimensions; /* 1 to 4 */
+  size_t counts[4];
+  size_t strides[4];
+  const struct perdure_ipv_range* others;
+  uint64_t other_count;
+};
+
+enum perdure_ipv_how {
+  PERDURE_IPV_NO_BOX = 0,
+  PERDURE_IPV_BOX = 1,
+  PERDURE_IPV_BOX_PAST_CACHE = 2 /* nobody will store to it again in this iteration, as far as is
+                                    known, and non-temporal stores are worth it */
+};
+
+/* Returned in two registers. */
+struct perdure_ipv_answer {
+  ptrdiff_t load; /* difference in bytes */
+  ptrdiff_t how;  /* enum perdure_ipv_how */
+};
+
+/* `how` is never PERDURE_IPV_BOX_PAST_CACHE where rows are shorter. A compiler may rely on that. */
+#define PERDURE_IPV_PAST_CACHE_BYTES_MIN 512
+
+PERDURE_API struct perdure_ipv_answer perdure_ipv_box_begin(const struct perdure_ipv_box* box);
+PERDURE_API void perdure_ipv_box_end(const struct perdure_ipv_box* box, int past_cache);
+
+/* Stores to the object of `address` follow that no box announces. */
+PERDURE_API void perdure_ipv_plain(void* address);
+
+/* Objects that take boxes lie in [perdure_ipv_low, perdure_ipv_high); nothing need be called for
  * other addresses. Both are 0 while there are none; persistence points may change them. */
 PERDURE_API extern uintptr_t perdure_ipv_low;
 PERDURE_API extern uintptr_t perdure_ipv_high;
+
+/* A box of fewer bytes is not worth the questions that box_begin asks the kernel. Code from
+ * perdure-clang does not announce it. */
+PERDURE_API extern uintptr_t perdure_ipv_box_bytes_min;
 
 /* How many bytes ahead a loop that stores past the cache asks for what it will load. Which distance
  * helps is the processor's matter; it does not change before the program ends. */

@@ -13,7 +13,7 @@ from perdure_bench.solver import disk_directory, huge_page_directory, pool_direc
 SUMMARY = "in-place versioning: seven programs, their caches, an update, flushing, compiling"
 
 # What --only may name: parts, and programs of the first two.
-TIMES, MISSES, UPDATE, COMPILE = PARTS = ("times", "misses", "update", "compile")
+TIMES, MISSES, UPDATE, COMPILE, PAIRS = PARTS = ("times", "misses", "update", "compile", "pairs")
 ONLY = (*(program.name for program in ipv_programs.PROGRAMS), *PARTS)
 
 
@@ -52,5 +52,8 @@ def measure(quick: bool, only: tuple[str, ...] = ()) -> Iterator[Fact]:
             yield from ipv_update.measure_small_pages(quick, pools)
             with huge_page_directory(pools) as huge:
                 yield from ipv_update.measure(quick, pools, huge)
+    if PAIRS in parts:
+        with pool_directory() as pools:
+            yield from ipv_update.measure_pairs(quick, pools)
     if COMPILE in parts:
         yield from ipv_compile.measure(quick)

@@ -27,13 +27,9 @@ _SUMS = ("first_stores_ns", "swap_ns", "copied_bytes", "flushed_bytes", "streame
 
 
 def values_of(report: Path) -> dict:
-    """Of a report of in-place versioning: each object's last tier, sums over the objects, and what
-    an iteration took once a way was kept, in seconds, if one was."""
-    said = json.loads(report.read_text(encoding="utf-8"))
-    objects, kept = said["objects"], said["choice"]["kept"]
+    """Of a report of in-place versioning: each object's last tier, and sums over the objects."""
+    objects = json.loads(report.read_text(encoding="utf-8"))["objects"]
     values = {"tiers": {item["name"]: item["tier"] for item in objects}}
-    if kept["iterations"] > 0:
-        values["kept_iteration_s"] = 1e-9 * kept["ns"] / kept["iterations"]
     return values | {name: sum(item[name] for item in objects) for name in _SUMS}
 
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """`perdure bench ipv`, its part without programs: the update u += r with a version at every sweep,
-and what flushing a line costs.
+a double-buffered flow as a pair and copied, and what flushing a line costs.
 
-The programs bench/bench_ipv_update and bench/bench_persist measure; nothing is computed here.
+The programs bench/bench_ipv_update, bench_ipv_lbm and bench_persist measure; nothing is computed
+here.
 """
 
 from __future__ import annotations
@@ -14,6 +15,13 @@ from pathlib import Path
 from perdure_bench.facts import Fact, run_program
 
 _CLAIMED_MIB = "128"
+
+
+def measure_pairs(quick: bool, pools: Path) -> Iterator[Fact]:
+    """The cases lbm-copy and lbm-pair, on memory as it is and of 1/8 of DRAM's bandwidth."""
+    size = ["--iterations", "60", "--rounds", "2"] if quick else []
+    for emulated in ([], ["--emulate", "dram-1/8"]):
+        yield from run_program("bench_ipv_lbm", [*size, *emulated, "--dir", str(pools)])
 
 
 def measure_small_pages(quick: bool, pools: Path) -> Iterator[Fact]:

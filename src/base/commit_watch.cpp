@@ -14,6 +14,7 @@
 
 #include "base/clock.hpp"
 #include "base/environment.hpp"
+#include "base/guests.hpp"
 #include "base/quantity.hpp"
 
 namespace perdure {
@@ -83,7 +84,10 @@ void CommitWatch::start() {
   sigset_t before;
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);  // the thread inherits it
-  thread_ = std::thread([this] { work(); });
+  thread_ = std::thread([this] {
+    note_own_thread();
+    work();
+  });
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 

@@ -11,7 +11,7 @@ inline std::uintptr_t this_thread() {
   return reinterpret_cast<std::uintptr_t>(__builtin_thread_pointer());
 }
 
-// For a thread of ours: the program's signals are its own threads'.
+// For a thread of ours, which is noted as one: the program's signals are its own threads'.
 void leave_signals_to_others();
 
 }  // namespace perdure

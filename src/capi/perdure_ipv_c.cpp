@@ -18,9 +18,10 @@
 #include "freed_objects.hpp"
 #include "ipv/object_set.hpp"
 #include "perdure/perdure_ipv_abi.h"
+#include "pmem/flush.hpp"
+#include "pmem/shared_view.hpp"
 #include "pool_handle.hpp"
 
-using perdure::ByteRange;
 using perdure::Code;
 using perdure::guarded;
 using perdure::InPlaceObject;
@@ -30,8 +31,6 @@ using perdure::Status;
 using perdure::Tier;
 using perdure::view_page_bytes;
 using perdure::WatchedCommit;
-
-extern "C" [[gnu::weak]] int omp_in_parallel();
 
 namespace {
 
@@ -67,18 +66,18 @@ Status need_set() {
 uintptr_t low = 0;
 uintptr_t high = 0;
 
-// Compiled loops need not ask for rows where no object takes any.
-void offer_rows() {
-  const bool rows = set != nullptr && set->takes_rows();
-  if (rows == (perdure_ipv_high != 0)) return;
-  perdure_ipv_low = rows ? low : 0;
-  perdure_ipv_high = rows ? high : 0;
+// Compiled loops need not announce boxes where no object takes any.
+void offer_boxes() {
+  const bool boxes = set != nullptr && set->takes_boxes();
+  if (boxes == (perdure_ipv_high != 0)) return;
+  perdure_ipv_low = boxes ? low : 0;
+  perdure_ipv_high = boxes ? high : 0;
 }
 
 void take_bounds() {
   low = set == nullptr ? 0 : set->low();
   high = set == nullptr ? 0 : set->high();
-  offer_rows();
+  offer_boxes();
 }
 
 bool is_given(std::uintptr_t address) {  // by perdure_ipv_alloc()
@@ -98,14 +97,11 @@ bool has_whole_pages(const void* address, std::size_t bytes) {
 void watch_memory() {
   const auto& objects = set->objects();
   const bool some = std::ranges::any_of(objects, [](const auto& object) {
-    return !is_given(object->first()) && !perdure::is_in_loaded_code(object->first());
+    return std::ranges::any_of(object->beginnings(), [](std::uintptr_t first) {
+      return !is_given(first) && !perdure::is_in_loaded_code(first);
+    });
   });
   perdure::FreedObjects::watch(*set, some);
-}
-
-// Of OpenMP; its library is there if the program uses it.
-bool in_parallel_region() {
-  return omp_in_parallel != nullptr && omp_in_parallel() != 0;
 }
 
 // The hooks' first question; memory that is no object's costs two comparisons.
@@ -113,11 +109,6 @@ InPlaceObject* object_of(const void* address) {
   const std::uintptr_t at = number(address);
   if (at < low || at >= high) return nullptr;
   return set->find(at);
-}
-
-ByteRange range_of(const InPlaceObject& object, const void* first, std::size_t bytes) {
-  const std::uint64_t begin = number(first) - object.first();
-  return {begin, begin + bytes};
 }
 
 Status wait_for_flushes() {
@@ -133,7 +124,7 @@ int version_by(Result<std::uint64_t> (ObjectSet::*call)(), const char* name,
     const perdure::CollectiveCall collective(*set_pool->group, name);
     const WatchedCommit watched(set_pool->watch.get(), name);
     const auto durable = (set->*call)();
-    offer_rows();
+    offer_boxes();
     if (durable.ok() && version != nullptr) *version = durable.value();
     return durable.status();
   });
@@ -164,6 +155,7 @@ extern "C" {
 
 uintptr_t perdure_ipv_low = 0;
 uintptr_t perdure_ipv_high = 0;
+uintptr_t perdure_ipv_box_bytes_min = std::size_t{256} << 10U;
 uintptr_t perdure_ipv_fetch_ahead = fetch_ahead_bytes();
 
 int perdure_ipv_open(perdure_pool* pool, const perdure_ipv_options* options) {
@@ -176,6 +168,7 @@ int perdure_ipv_open(perdure_pool* pool, const perdure_ipv_options* options) {
     set = std::move(opened).release();
     set_pool = pool;
     pool->objects = set;
+    if (given.box_bytes) perdure_ipv_box_bytes_min = *given.box_bytes;
     return Status::success();
   });
 }
@@ -192,6 +185,25 @@ int perdure_ipv_object(const char* name, void* address, size_t bytes,
     const perdure::CollectiveCall collective(*set_pool->group, "perdure_ipv_object");
     return set->add(name == nullptr ? "" : name, address, bytes, given.tier,
                     given.own_pages == 1 || has_whole_pages(address, bytes));
+  });
+}
+
+int perdure_ipv_pair(const char* name, void* a, void* b, size_t bytes) {
+  return guarded([&]() -> Status {
+    PERDURE_TRY(need_set());
+    const perdure::CollectiveCall collective(*set_pool->group, "perdure_ipv_pair");
+    return set->add_pair(name == nullptr ? "" : name, a, b, bytes);
+  });
+}
+
+int perdure_ipv_alive(const char* name, void** array) {
+  return guarded([&]() -> Status {
+    PERDURE_TRY(need_set());
+    if (name == nullptr || array == nullptr) {
+      return {Code::invalid_argument, "a name and a place are needed"};
+    }
+    PERDURE_TRY_ASSIGN(*array, set->alive_of(name));
+    return Status::success();
   });
 }
 
@@ -326,60 +338,15 @@ int perdure_flush_barrier(void) {
   return guarded([] { return wait_for_flushes(); });
 }
 
-struct perdure_ipv_row perdure_ipv_row_begin(void* first, size_t bytes) {
-  InPlaceObject* object = object_of(first);
-  if (object == nullptr) return {0, 0};
-  return object->row_begin(range_of(*object, first, bytes));
+struct perdure_ipv_answer perdure_ipv_box_begin(const struct perdure_ipv_box* box) {
+  InPlaceObject* object = object_of(box->first);
+  if (object == nullptr) return {0, PERDURE_IPV_NO_BOX};
+  return set->box_begin(*object, *box);
 }
 
-void perdure_ipv_row_end(void* first, size_t bytes) {
-  InPlaceObject* object = object_of(first);
-  if (object != nullptr) object->row_end(range_of(*object, first, bytes), false);
-}
-
-void perdure_ipv_row_end_past_cache(void* first, size_t bytes) {
-  InPlaceObject* object = object_of(first);
-  if (object != nullptr) object->row_end(range_of(*object, first, bytes), true);
-}
-
-struct perdure_ipv_row perdure_ipv_box_begin(void* first, unsigned dimensions, const size_t* counts,
-                                             const size_t* strides) {
-  InPlaceObject* object = object_of(first);
-  if (object == nullptr) return {0, 0};
-  return object->box_begin({number(first) - object->first(), dimensions, counts, strides});
-}
-
-// What is done with a box's rows is done when they are announced; the checker looks here.
-void perdure_ipv_box_end(void* /*first*/, unsigned /*dimensions*/, const size_t* /*counts*/,
-                         const size_t* /*strides*/) {}
-
-void perdure_ipv_box_end_past_cache(void* first, unsigned dimensions, const size_t* counts,
-                                    const size_t* strides) {
-  InPlaceObject* object = object_of(first);
-  if (object == nullptr) return;
-  object->box_end_past_cache({number(first) - object->first(), dimensions, counts, strides});
-}
-
-void perdure_ipv_box_part(const void* first, size_t bytes) {
-  if (bytes == 0) return;
-  InPlaceObject* object = object_of(first);
-  if (object != nullptr && object->note_part(range_of(*object, first, bytes))) return;
-  perdure::flush_ends(first, bytes);
-}
-
-void perdure_ipv_box_fence(void) {
-  perdure::flush_primitives().fence();
-}
-
-void perdure_ipv_nest_end(void* address) {
-  InPlaceObject* object = object_of(address);
-  if (object != nullptr) set->nest_end(*object);
-}
-
-struct perdure_ipv_range perdure_ipv_extent(const void* address) {
-  const InPlaceObject* object = object_of(address);
-  if (object == nullptr || !object->rows_count() || in_parallel_region()) return {0, 0};
-  return {object->first(), object->first() + object->bytes()};
+void perdure_ipv_box_end(const struct perdure_ipv_box* box, int past_cache) {
+  InPlaceObject* object = object_of(box->first);
+  if (object != nullptr) set->box_end(*object, *box, past_cache != 0);
 }
 
 void perdure_ipv_plain(void* address) {

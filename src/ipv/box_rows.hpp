@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "perdure/perdure_ipv_abi.h"
 #include "pmem/page_ranges.hpp"
 
 namespace perdure {
@@ -15,12 +16,16 @@ constexpr unsigned box_dimensions_max = 4;
 
 class BoxRows {
  public:
-  // Counts and strides as perdure_ipv_box_begin() takes them; `first` is the box's first byte.
-  BoxRows(std::uint64_t first, unsigned dimensions, const std::size_t* counts,
-          const std::size_t* strides)
-      : first_(first) {
-    valid_ = dimensions >= 1 && dimensions <= box_dimensions_max && strides[0] == 1;
-    for (unsigned d = 0; valid_ && d < dimensions; ++d) add_dimension(counts[d], strides[d]);
+  enum class Joins : std::uint8_t { no, yes };
+
+  // As perdure_ipv_box_begin() takes it; `first` is the offset of its first byte. If `joins`, rows
+  // with nothing in between are one.
+  BoxRows(std::uint64_t first, const perdure_ipv_box& box, Joins joins = Joins::yes)
+      : first_(first), joins_(joins) {
+    valid_ = box.dimensions >= 1 && box.dimensions <= box_dimensions_max && box.strides[0] == 1;
+    for (unsigned d = 0; valid_ && d < box.dimensions; ++d) {
+      add_dimension(box.counts[d], box.strides[d], d == 0);
+    }
   }
 
   // False: rows would overlap, or the description is not valid.
@@ -33,7 +38,6 @@ class BoxRows {
     return bytes;
   }
 
-  // Rows with nothing in between are one.
   template <typename Each>
   void for_each(const Each& each) const {
     if (empty()) return;
@@ -49,13 +53,14 @@ class BoxRows {
   }
 
  private:
-  void add_dimension(std::size_t count, std::size_t stride) {
+  void add_dimension(std::size_t count, std::size_t stride, bool innermost) {
     if (count == 0) row_bytes_ = 0;
     if (count <= 1 || row_bytes_ == 0) return;
     std::uint64_t reach = 0;
     valid_ = stride >= extent_ && !__builtin_mul_overflow(count - 1, stride, &reach) &&
              reach < (std::uint64_t{1} << 62U);
-    if (dimensions_ == 0 && stride == row_bytes_) {
+    const bool join = innermost || joins_ == Joins::yes;
+    if (join && dimensions_ == 0 && stride == row_bytes_) {
       row_bytes_ *= count;
     } else {
       counts_[dimensions_] = count;
@@ -65,6 +70,7 @@ class BoxRows {
   }
 
   std::uint64_t first_;
+  Joins joins_;
   std::uint64_t row_bytes_ = 1;
   std::uint64_t extent_ = 1;
   unsigned dimensions_ = 0;

@@ -70,16 +70,6 @@ Status flush_memory(const void* address, std::size_t bytes, unsigned threads) {
   return Status::success();
 }
 
-void flush_ends(const void* address, std::size_t bytes) {
-  const auto inside = [](std::uintptr_t at) { return at % cache_line_bytes != 0; };
-  const auto begin = reinterpret_cast<std::uintptr_t>(address);
-  const std::uintptr_t end = begin + bytes;
-  const auto* first = static_cast<const std::byte*>(address);
-  const bool one_line = begin / cache_line_bytes == (end - 1) / cache_line_bytes;
-  if (inside(begin)) flush_primitives().flush(first, 1);
-  if (inside(end) && !(one_line && inside(begin))) flush_primitives().flush(first + bytes - 1, 1);
-}
-
 Status flush_whole_cache() {
   return {Code::unsupported,
           "the whole cache can't be flushed: WBINVD is for the kernel only, most virtual machines "

@@ -46,10 +46,6 @@ class FlushThread {
 // Flushes [address, address + bytes), any memory, with `threads` threads; fences.
 Status flush_memory(const void* address, std::size_t bytes, unsigned threads);
 
-// Of bytes that were stored past the cache, the lines that they do not fill: another store may have
-// gone through the cache there. Without a fence.
-void flush_ends(const void* address, std::size_t bytes);
-
 // The whole cache hierarchy, as the paper does for large objects.
 Status flush_whole_cache();
 

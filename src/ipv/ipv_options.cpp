@@ -11,6 +11,7 @@ namespace {
 
 constexpr unsigned threads_max = 256;
 constexpr unsigned every_max = 1'000'000'000;
+constexpr unsigned box_bytes_max = 1'000'000'000;
 
 template <typename Place>
 Status set_switch(const std::string& key, const std::string& value, Place& place) {
@@ -22,6 +23,10 @@ Status set_tier(const std::string& value, IpvOptions& options) {
       "tier", value, "auto, copy or stream",
       {{"auto", PERDURE_IPV_AUTO}, {"copy", PERDURE_IPV_COPY}, {"stream", PERDURE_IPV_STREAM}},
       options.tier);
+}
+
+Status set_box_bytes(const std::string& value, IpvOptions& options) {
+  return set_unsigned("box_bytes", value, box_bytes_max, options.box_bytes.emplace());
 }
 
 Status set_flush(const std::string& value) {
@@ -39,12 +44,16 @@ Status set_option(const std::string& key, const std::string& value, IpvOptions& 
   if (key == "lag") {
     return set_choice<unsigned>(key, value, "0 or 1", {{"0", 0}, {"1", 1}}, options.lag);
   }
+  if (key == "box_bytes") return set_box_bytes(value, options);
   if (key == "report") return set_text(key, value, options.report);
   if (key == "flush") return set_flush(value);
   if (key == "remap") return set_switch(key, value, options.move_views);
+  if (key == "verify") return set_switch(key, value, options.verify);
   if (key == "helper") return set_switch(key, value, options.helper);
-  return Status(Code::invalid_argument, "PERDURE_IPV has no '", key,
-                "'; it knows tier, lag, helper, every, guard, threads, report, flush and remap");
+  return Status(
+      Code::invalid_argument, "PERDURE_IPV has no '", key,
+      "'; it knows tier, lag, helper, every, guard, threads, report, verify, box_bytes, flush and "
+      "remap");
 }
 
 Status check(const IpvOptions& options) {
@@ -56,6 +65,18 @@ Status check(const IpvOptions& options) {
 }
 
 }  // namespace
+
+const char* tier_name(Tier tier) {
+  switch (tier) {
+    case PERDURE_IPV_AUTO:
+      return "auto";
+    case PERDURE_IPV_COPY:
+      return "copy";
+    case PERDURE_IPV_STREAM:
+      return "stream";
+  }
+  return "unknown";
+}
 
 Status check_tier(int tier) {
   if (tier >= PERDURE_IPV_AUTO && tier <= PERDURE_IPV_STREAM) return Status::success();

@@ -7,9 +7,12 @@
 #include <string>
 
 #include "base/status.hpp"
-#include "ipv/way_choice.hpp"
+#include "perdure/perdure_ipv.h"
 
 namespace perdure {
+
+using Tier = perdure_ipv_tier;
+const char* tier_name(Tier tier);
 
 struct IpvOptions {
   std::optional<bool> helper;  // nothing: if a processor is idle
@@ -18,6 +21,8 @@ struct IpvOptions {
   unsigned lag = 1;  // 0 or 1: so many persistence points later a version is finished
   bool guard = true;
   bool move_views = true;
+  bool verify = false;                // version_check.hpp
+  std::optional<unsigned> box_bytes;  // compiled nests announce boxes from this size on
   std::string report;
   std::optional<Tier> tier;  // of every object, whatever the program says
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The pure parts: line sets, intervals, boxes and the choice of a way, each against the obvious.
+// The pure parts: line sets, intervals, boxes, each against the obvious.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,7 +15,6 @@
 #include "ipv/fault_lock.hpp"
 #include "ipv/interval.hpp"
 #include "ipv/line_set.hpp"
-#include "ipv/way_choice.hpp"
 
 namespace perdure {
 namespace {
@@ -169,10 +168,18 @@ TEST(Interval, rows_that_follow_each_other_copy_nothing) {
   }
 }
 
+using Sizes = std::vector<std::size_t>;
+
+perdure_ipv_box box_of(const Sizes& counts, const Sizes& strides) {
+  perdure_ipv_box box{};
+  box.dimensions = counts.size();
+  std::ranges::copy(counts, box.counts);
+  std::ranges::copy(strides, box.strides);
+  return box;
+}
+
 TEST(BoxRows, are_the_bytes_of_the_box_in_order) {
-  const std::size_t counts[] = {8, 3, 2};
-  const std::size_t strides[] = {1, 16, 64};
-  const BoxRows rows(100, 3, counts, strides);
+  const BoxRows rows(100, box_of({8, 3, 2}, {1, 16, 64}));
   ASSERT_TRUE(rows.valid());
   std::vector<std::uint64_t> begins;
   rows.for_each([&](ByteRange row) {
@@ -184,30 +191,25 @@ TEST(BoxRows, are_the_bytes_of_the_box_in_order) {
   EXPECT_EQ(rows.total_bytes(), 48U);
 }
 
-TEST(BoxRows, without_gaps_are_one_row) {
-  const std::size_t counts[] = {8, 4, 5};
-  const std::size_t strides[] = {1, 8, 32};
-  int rows = 0;
-  BoxRows(0, 3, counts, strides).for_each([&](ByteRange row) {
-    ++rows;
-    EXPECT_EQ(row, (ByteRange{0, 160}));
-  });
-  EXPECT_EQ(rows, 1);
+TEST(BoxRows, without_gaps_are_one_row_where_they_join) {
+  const perdure_ipv_box box = box_of({8, 4, 5}, {1, 8, 32});
+  std::vector<ByteRange> joined, single;
+  BoxRows(0, box).for_each([&](ByteRange row) { joined.push_back(row); });
+  BoxRows(0, box, BoxRows::Joins::no).for_each([&](ByteRange row) { single.push_back(row); });
+  EXPECT_EQ(joined, (std::vector<ByteRange>{{0, 160}}));
+  ASSERT_EQ(single.size(), 20U);
+  EXPECT_EQ(single[7], (ByteRange{56, 64}));
 }
 
 TEST(BoxRows, that_are_none_are_told) {
-  const std::size_t counts[] = {8, 4};
-  const std::size_t overlapping[] = {1, 7};
-  EXPECT_FALSE(BoxRows(0, 2, counts, overlapping).valid());
-  const std::size_t apart[] = {2, 64};
-  EXPECT_FALSE(BoxRows(0, 2, counts, apart).valid());
-  const std::size_t endless[] = {1, ~std::size_t{0} / 2};
-  EXPECT_FALSE(BoxRows(0, 2, counts, endless).valid());
-  EXPECT_FALSE(BoxRows(0, 0, counts, apart).valid());
-  EXPECT_FALSE(BoxRows(0, 5, counts, apart).valid());
-  const std::size_t none[] = {8, 0};
-  const std::size_t strides[] = {1, 8};
-  EXPECT_TRUE(BoxRows(0, 2, none, strides).empty());
+  EXPECT_FALSE(BoxRows(0, box_of({8, 4}, {1, 7})).valid());
+  EXPECT_FALSE(BoxRows(0, box_of({8, 4}, {2, 64})).valid());
+  EXPECT_FALSE(BoxRows(0, box_of({8, 4}, {1, ~std::size_t{0} / 2})).valid());
+  EXPECT_FALSE(BoxRows(0, box_of({}, {})).valid());
+  perdure_ipv_box five = box_of({8, 4}, {1, 64});
+  five.dimensions = 5;
+  EXPECT_FALSE(BoxRows(0, five).valid());
+  EXPECT_TRUE(BoxRows(0, box_of({8, 0}, {1, 8})).empty());
 }
 
 // Two that are not favoured, and the one that is, count without atomics.
@@ -234,104 +236,6 @@ TEST(FaultLock, lets_one_thread_in) {
   }
   waiter.join();
   EXPECT_EQ(counted, own + 2 * 20000);
-}
-
-// Iterations of a choice until it is decided, as places in `possible`. The first of each turn of
-// the first round is long, and so is the `disturbed` one, counted from 1. Of each the program waits
-// for one part in `part`.
-std::vector<std::size_t> tried(WayChoice& choice, const std::vector<std::uint64_t>& cost,
-                               std::size_t disturbed, std::uint64_t part = 10) {
-  std::vector<std::size_t> all;
-  while (!choice.decided()) {
-    const auto place = static_cast<std::size_t>(choice.next());
-    const bool first = all.empty() || all.back() != place;
-    all.push_back(place);
-    const std::uint64_t ns = cost[place] * (first || all.size() == disturbed ? 10 : 1);
-    choice.record(ns, ns / part);
-  }
-  return all;
-}
-
-constexpr std::uint64_t ms = 1'000'000;
-constexpr std::uint64_t us = 1000;
-
-// Iterations until both are tried again, each in `way`.
-std::uint64_t keep(WayChoice& choice, Way way) {
-  for (std::uint64_t kept = 0;; ++kept) {
-    const Way next = choice.next();
-    if (!choice.decided()) return kept;
-    EXPECT_EQ(next, way);
-    choice.record(ms, 0);
-  }
-}
-
-WayChoice choice_of_both() {
-  return WayChoice({Way::alone, Way::beside});
-}
-
-TEST(WayChoice, gives_a_second_turn_to_what_takes_little_longer) {
-  WayChoice near = choice_of_both();
-  EXPECT_EQ(tried(near, {109 * ms, 100 * ms}, 0),
-            (std::vector<std::size_t>{0, 0, 1, 1, 0, 0, 1, 1}));
-  EXPECT_EQ(near.trials().iterations, 8U);
-  EXPECT_EQ(near.kept().iterations, 0U);
-  WayChoice far = choice_of_both();
-  EXPECT_EQ(tried(far, {112 * ms, 100 * ms}, 0), (std::vector<std::size_t>{0, 0, 1, 1}));
-}
-
-TEST(WayChoice, keeps_the_way_of_the_shortest_median) {
-  WayChoice choice = choice_of_both();
-  const auto all = tried(choice, {400 * us, 390 * us}, 9);  // one of the thread's, by chance
-  EXPECT_EQ(all.size(), 4 * WayChoice::turn_iterations);
-  EXPECT_EQ(choice.median_ns(0), 400 * us);
-  EXPECT_EQ(choice.median_ns(1), 390 * us);
-  const std::uint64_t kept = keep(choice, Way::beside);
-  EXPECT_EQ(kept, WayChoice::kept_per_trial * all.size());
-  EXPECT_EQ(choice.kept().iterations, kept);
-  EXPECT_EQ(choice.kept().ns, kept * ms);
-}
-
-// A turn of long iterations has one that counts, and a disturbed one may decide.
-TEST(WayChoice, looks_again_soon_after_a_mistake) {
-  WayChoice choice = choice_of_both();
-  EXPECT_EQ(tried(choice, {150 * ms, 100 * ms}, 4), (std::vector<std::size_t>{0, 0, 1, 1}));
-  EXPECT_EQ(keep(choice, Way::alone), 4 * WayChoice::kept_per_trial);
-  tried(choice, {150 * ms, 100 * ms}, 0);
-  EXPECT_EQ(keep(choice, Way::beside), 16 * WayChoice::kept_per_trial);
-  tried(choice, {150 * ms, 100 * ms}, 0);
-  EXPECT_EQ(keep(choice, Way::beside), WayChoice::most_kept);
-  tried(choice, {150 * ms, 100 * ms}, 0);
-  EXPECT_EQ(keep(choice, Way::beside), WayChoice::most_kept);
-}
-
-TEST(WayChoice, ends_a_turn_in_which_no_iteration_is_near_the_fastest) {
-  WayChoice choice = choice_of_both();
-  const auto all = tried(choice, {ms, 2 * ms}, 0);
-  EXPECT_EQ(std::count(all.begin(), all.end(), 1), 3);
-  EXPECT_EQ(std::count(all.begin(), all.end(), 0), WayChoice::turn_iterations);  // no second one
-  WayChoice without_second = choice_of_both();  // only that one more is measured before
-  const auto of_both = tried(without_second, {ms, 1101 * us}, 0);
-  EXPECT_EQ(std::count(of_both.begin(), of_both.end(), 1), 4);
-}
-
-TEST(WayChoice, tries_no_thread_where_the_program_hardly_waits) {
-  WayChoice waits = choice_of_both();
-  EXPECT_EQ(tried(waits, {100 * ms, 95 * ms}, 0, WayChoice::gained_part),
-            (std::vector<std::size_t>{0, 0, 1, 1, 0, 0, 1, 1}));
-  WayChoice computes = choice_of_both();
-  EXPECT_EQ(tried(computes, {100 * ms, ms}, 0, WayChoice::gained_part + 1),
-            (std::vector<std::size_t>{0, 0}));
-  EXPECT_EQ(computes.next(), Way::alone);
-  EXPECT_EQ(computes.median_ns(1), WayChoice::unknown);
-}
-
-TEST(WayChoice, of_one_way_tries_nothing) {
-  WayChoice choice({Way::beside});
-  EXPECT_EQ(choice.next(), Way::beside);
-  choice.record(1, 0);
-  EXPECT_TRUE(choice.decided());
-  EXPECT_EQ(choice.trials().iterations, 0U);
-  EXPECT_EQ(choice.kept().iterations, 1U);
 }
 
 }  // namespace

@@ -1,28 +1,22 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Object: one array of a program that gets a version at every persistence point, at the address
-// where it is. The invariants, and why they are enough, are at the top of object.cpp.
+// Object: memory of a program that gets a version at every persistence point, at the address where
+// it is. What stays the same however that is done; the ways are CopyObject, StreamObject and
+// PairObject.
 //
-// Threads: the row hooks, hand_over() and what is below it are called by the thread that
-// started the object, but save() perhaps by the flushing thread, and flush_early() by that one
-// only; plain() and fault() by any, at the same time. Failure: if the kernel refuses to move
-// a view the process ends with a sentence, as there is nowhere to go on storing.
+// Threads: hand_over() and what is below it are called by the thread that started the object, and
+// the hooks do nothing for others; touch(), fault() and end() by any, at the same time.
 #pragma once
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/status.hpp"
-#include "ipv/address_views.hpp"
-#include "ipv/fault_lock.hpp"
-#include "ipv/iteration.hpp"
-#include "ipv/line_set.hpp"
-#include "ipv/way_choice.hpp"
+#include "ipv/ipv_options.hpp"
 #include "perdure/perdure_ipv.h"
 #include "perdure/perdure_ipv_abi.h"
 #include "pmem/device.hpp"
@@ -33,236 +27,131 @@
 
 namespace perdure {
 
-// Which objects must not be stored to for the moment.
-enum class Hold : std::uint32_t {
-  none,
-  memory,  // those in COPY: a thread copies their memory
-  all,     // the program is at a persistence point
-};
-
 // What the objects of a set share.
 struct ObjectSurroundings {
   Device& device;
   ParallelWriter& writer;  // for the flushing thread; and for the program's, when that one rests
   bool guard = true;
-  bool move_views = true;  // false: as on an old kernel
-  bool lags = false;       // a version is finished one persistence point later (P1)
-  std::atomic<Hold> hold{Hold::none};
-  std::atomic<std::uintptr_t> committing{0};  // this_thread() of the one at a persistence point
-  void wait_while(Hold held) const noexcept;  // also in a fault handler
-  void set_hold(Hold next) noexcept;
+  bool move_views = true;     // false: as on an old kernel
+  bool verify = false;        // versions are compared with plain copies (version_check.hpp)
+  bool lags = false;          // a version is finished one persistence point later (P1)
+  bool saves_beside = false;  // what can be saved beside the program is (save_beside())
+  // Stores of this iteration may go unseen by a page tracker (buffer_memory.hpp).
+  bool unseen = false;
+  // The program is at a persistence point: objects whose pages change must not be stored to.
+  std::atomic<std::uint32_t> held{0};
+  std::atomic<std::uintptr_t> committing{0};  // this_thread() of the one that is there
+  void wait_while_held() const noexcept;      // also in a fault handler
+  void hold(bool on) noexcept;
 };
 
-class InPlaceObject final : public TwinWriter {
- public:
-  // `whole_pages`: nothing else lies in the pages of [address, address + bytes).
-  InPlaceObject(ObjectSurroundings& surroundings, std::string name, std::byte* address,
-                std::uint64_t bytes, Tier asked, bool whole_pages);
-  ~InPlaceObject() override;
+// Readable at any time. Added to by one thread at a time.
+struct ObjectCounter {
+  std::atomic<std::uint64_t> value{0};
+  void add(std::uint64_t more) { value.store(get() + more, std::memory_order_relaxed); }
+  std::uint64_t get() const { return value.load(std::memory_order_relaxed); }
+};
 
+class InPlaceObject : public TwinWriter {
+ public:
   const std::string& name() const { return name_; }
   std::byte* address() const { return address_; }
   std::uint64_t bytes() const { return bytes_; }
-  bool holds(std::uintptr_t address) const { return !ended_ && address - first() < bytes_; }
-  bool overlaps(std::uintptr_t begin, std::uintptr_t end) const {
+  std::uintptr_t first() const { return reinterpret_cast<std::uintptr_t>(address_); }
+  virtual bool overlaps(std::uintptr_t begin, std::uintptr_t end) const {
     return begin < first() + bytes_ && first() < end;
   }
-  std::uintptr_t first() const { return reinterpret_cast<std::uintptr_t>(address_); }
+  // Of its memory, which is as long as bytes() in each place.
+  virtual std::vector<std::uintptr_t> beginnings() const { return {first()}; }
+  bool holds(std::uintptr_t address) const { return !ended_ && overlaps(address, address + 1); }
 
   // Its array of the pool; before start().
   void attach(VersionedArray* array) { array_ = array; }
   VersionedArray* array() const { return array_; }
   // After the pool's restart: takes the restored contents, or keeps its own if there are none.
-  Status start();
+  // Code::unsupported says why this way is not possible here; nothing has changed then.
+  virtual Status start() = 0;
   // Ordinary memory with its contents; nothing is versioned any more.
-  void leave();
+  virtual void leave() = 0;
   // The program frees the memory. As leave(); but the next version holds the contents as they are
   // now, and so do all that follow. Nothing happens at the address any more, and holds() nothing.
   // Any thread. Failure: it is an object as before.
-  Status end();
+  virtual Status end() = 0;
   bool ended() const { return ended_; }
 
-  // Hooks (perdure_ipv_abi.h); offsets from the address.
-  bool rows_count() const;  // now, and for the calling thread
-  perdure_ipv_row row_begin(ByteRange row);
-  void row_end(ByteRange row, bool past_cache);
-  struct Box {
-    std::uint64_t first;
-    unsigned dimensions;
-    const std::size_t* counts;
-    const std::size_t* strides;
-  };
-  perdure_ipv_row box_begin(const Box& box);
-  // One thread's run of bytes of the box, stored to past the cache. False: the thread flushes what
-  // of a line it did not fill.
-  bool note_part(ByteRange part);
-  void box_end_past_cache(const Box& box);
-  // True if something can be flushed early now: flush_early().
-  bool nest_end();
-  void plain();
-  // A store to the address was refused. True: try again.
-  bool fault();
+  // Hooks (perdure_ipv_abi.h). What takes no boxes takes stores as they come. refuse_box(): a box
+  // was not taken, as somebody may look at the object; by the thread that makes the calls.
+  // box_end() is true if something can be flushed early now: flush_early().
+  virtual bool takes_boxes() const { return false; }
+  void refuse_box(std::string onlooker);
+  virtual perdure_ipv_answer box_begin(const perdure_ipv_box& /*box*/) {
+    return {0, PERDURE_IPV_NO_BOX};
+  }
+  virtual bool box_end(const perdure_ipv_box& /*box*/, bool /*past_cache*/) { return false; }
+  virtual void plain() {}
 
-  // Nothing is stored until the next persistence point. True as nest_end().
-  bool finish_stores();
-  // flush_early() is to come; false if it was to come before.
-  bool queue_early_flush();
-  // What of `range` finish_stores() can't help with is flushed by the caller: the range of the
-  // device, and it counts as flushed. Empty: there is nothing to flush.
-  ByteRange take_for_flush(ByteRange range);
-  Status flush_early();
+  // Flushes before the persistence point: nothing is stored until then. finish_stores() is true,
+  // and queue_early_flush() once, if flush_early() is to come; take_for_flush() is what of `range`
+  // the caller flushes, a range of the device.
+  virtual bool finish_stores() { return false; }
+  virtual bool queue_early_flush() { return false; }
+  virtual Status flush_early() { return Status::success(); }
+  virtual ByteRange take_for_flush(ByteRange /*range*/) { return {}; }
+
+  // Something that can't be seen, or is refused, is about to store to the bytes.
+  virtual void touch(ByteRange range) = 0;
+  // A store to the address was refused. True: try again.
+  virtual bool fault(std::uintptr_t /*address*/) { return false; }
+  virtual Status pin() = 0;
+  virtual Status unpin() = 0;
 
   // No version is under way. If something was stored, the contents as they are now are this
-  // object's in the next one, and the next iteration begins. `way`: whether save() is called by
-  // another thread, so that what can't wait is copied now.
-  Status hand_over(Way way);
-  bool changed() const override { return in_version_; }
-  Result<std::uint64_t> save() override;
+  // object's in the next one, and the next iteration begins.
+  virtual Status hand_over() = 0;
+  // As hand_over(), at a persistence point that begins no version.
+  virtual void pass() {}
+  // save() left it to save_beside(), of the flushing thread, which is to be queued once.
+  virtual bool is_saved_beside() { return false; }
+  virtual void save_beside() {}
+  // Before the version is finished, and after the thread beside was waited for: what that one did
+  // not do of save().
+  virtual Status finish_save() { return Status::success(); }
+  // What the version that hand_over() began holds; nothing was stored since.
+  virtual const std::byte* contents() const { return address_; }
   // The version has been finished.
-  void end_version(CommitOutcome outcome);
+  virtual void end_version(CommitOutcome outcome) = 0;
 
-  // From the next persistence point on, if the tier is possible. For measurements.
-  void use_tier(Tier tier);
-  Status pin();
-  Status unpin();
-
-  perdure_ipv_object_status status() const;
+  virtual Tier tier() const = 0;
+  Tier asked() const { return asked_; }
+  // Why it is copied though something else was asked for; "" if it is not.
+  const std::string& why_copy() const { return why_copy_; }
+  virtual perdure_ipv_object_status status() const;
   std::uint64_t boxes() const { return counts_.boxes.get(); }  // announced, and taken as such
+  std::uint64_t boxes_refused() const { return counts_.boxes_refused.get(); }
+  const std::string& onlooker() const { return onlooker_; }  // because of whom the last one was
   // Waited for before first stores, of what the status has as persist_ns.
   std::uint64_t first_stores_ns() const { return counts_.first_stores_ns.get(); }
-  Tier tier() const { return tier_; }
-  Tier asked() const { return asked_; }
-  // Why it can be in COPY only; "" if it can be in STREAM.
-  const std::string& why_copy() const { return why_copy_; }
 
- private:
-  enum class Phase : std::uint8_t {
-    off,      // not started, or left
-    clean,    // nothing was stored since the contents were handed over, or restored
-    writing,  // stores are possible and not seen
-    sealed,   // something was stored; the contents are complete, and a store would be seen
-    lost,     // as clean, but no version can be made any more
-  };
-  // What the version under way takes of the object, apart from what the next iteration does. Of
-  // the thread that saves, until it has saved.
-  struct Taken {
-    std::uint64_t offset = 0;  // of the copy that the version will name
-    LineSet dirty;             // of that copy
-    bool pending = false;      // the memory is not in it
-    std::uint64_t flushed_bytes = 0;
-    std::uint64_t copied_bytes = 0;
-    std::uint64_t waited_ns = 0;  // by the program
-  };
-  struct Written {
-    std::uint64_t flushed_bytes = 0;
-    std::uint64_t copied_bytes = 0;
-  };
-  bool placed() const { return tier_ == PERDURE_IPV_STREAM; }  // its contents are in the pool
-  bool always_changed() const;
-  Status keep_contents();
-  void drop_kept();
+ protected:
+  InPlaceObject(ObjectSurroundings& surroundings, std::string name, std::byte* address,
+                std::uint64_t bytes, Tier asked);
   ByteRange all() const { return {0, bytes_}; }
 
-  // Places and contents (object.cpp).
-  Status make_views();
-  Status may_be_placed() const;
-  Status ensure_pool_places();
-  Status ensure_memory_place();
-  void start_tier(Tier tier);
-  void start_copy();
-  Status take_contents();
-  bool show_first();
-  void show(unsigned place, ViewAccess access);
-  void show_idle(unsigned place);
-  unsigned home_place() const;  // of the contents, while they are stored to
-  std::byte* memory() const { return memory_ == nullptr ? address_ : memory_; }
-  void note_all_changed();
-  bool choose_new();
-  void begin_iteration();
-  void enter_writing();
-  void plain_locked();
-
-  // Rows (object_rows.cpp).
-  void lock_for_stores();
-  bool own_thread() const { return this_thread() == thread_; }
-  bool takes_rows(ByteRange row) {
-    return rows_count() && row.begin <= row.end && row.end <= bytes_;
-  }
-  void enter_nest();
-  void count_copied(const Iteration::Copied& copied);
-  void complete_for_stores();
-  ptrdiff_t place_row(ByteRange row, std::uint64_t row_bytes);
-  bool worth_past_cache(std::uint64_t row_bytes) const;
-  void note_past_cache(ByteRange lines);
-  void forget_parts(ByteRange hull);
-  void tell_device();
-  void complete_in_nest();
-  bool seal();
-  void stop_early_flush() noexcept;
-
-  // Commits (object_commit.cpp).
-  bool held(Hold hold) const;
-  Status switch_tier(Tier tier);
-  void seal_for_version(bool beside);
-  void choose_protection(bool changes, bool beside);
-  void take(bool beside, Status& status);
-  Result<Written> write_out(std::uint64_t offset, const LineSet* dirty, bool pending) const;
-  void count(const Written& written);
-  void take_back(bool was_in_version);
+  struct Counters {
+    ObjectCounter versions, rows, boxes, boxes_refused, fresh_row_bytes, copied_bytes,
+        flushed_bytes, streamed_bytes, swaps, swap_ns, guard_faults, waited_ns, first_stores_ns;
+  };
 
   ObjectSurroundings& surroundings_;
-  Device& device_;
-  std::string name_;
-  std::byte* address_;
-  std::uint64_t bytes_;
-  Tier asked_;
-  bool whole_pages_;
+  const std::string name_;
+  std::byte* const address_;
+  const std::uint64_t bytes_;
+  const Tier asked_;
   std::string why_copy_;
   VersionedArray* array_ = nullptr;
-  std::unique_ptr<AddressViews> views_;
-  std::vector<unsigned> pool_places_;  // by copy
-  std::optional<unsigned> memory_place_;
-  FileHandle memory_file_;
-  std::byte* memory_ = nullptr;  // the object's memory besides the pool, mapped for good
-  std::uintptr_t thread_ = 0;    // that makes the calls
-
-  mutable FaultLock lock_;  // what is below
-  Tier tier_;
-  Tier usual_tier_ = PERDURE_IPV_COPY;  // without pins
-  std::atomic<Phase> phase_{Phase::off};
-  Iteration iteration_;
-  std::uint32_t contents_ = 0;    // copy that holds what was handed over last, or restored
-  bool has_new_ = false;          // this iteration's contents have a copy: iteration_
-  LineSet changed_;               // since the version before
-  LineSet dirty_;                 // of the working copy, stored to and not flushed
-  LineSet part_ends_;             // of a box's parts that the announcing thread stored to: those
-  LineSet part_lines_;            // that a part did not fill, and those of which the device heard
-  std::vector<LineSet> lacking_;  // by copy: where it may differ from copy contents_
-  bool in_version_ = false;       // the version under way holds it as it was handed over
-  Taken taken_;
-  bool pending_ = false;  // the memory is not in the working copy
-  bool all_changed_ = false;
-  bool left_writable_ = false;      // COPY: it changed so often that it counts as changed, unseen
-  unsigned changed_in_turn_ = 0;    // versions in which it had changed, one after the other
-  bool flushed_by_hand_ = false;    // finish_stores() was called
   std::atomic<bool> ended_{false};  // the program freed the memory
-  bool in_nest_ = false;            // rows were announced, and nest_end() is to come
-  std::vector<ByteRange> untold_;   // lines of rows past the cache, of which the device will hear
-  std::uint64_t untold_bytes_ = 0;
-  int pins_ = 0;
-  std::atomic<std::uint32_t> early_{0};  // flush_early(): 0 no, 1 queued, 2 runs
-
-  // Readable at any time. Added to under the lock, or by the one thread that flushes early.
-  struct Counter {
-    std::atomic<std::uint64_t> value{0};
-    void add(std::uint64_t more) { value.store(get() + more, std::memory_order_relaxed); }
-    std::uint64_t get() const { return value.load(std::memory_order_relaxed); }
-  };
-  struct Counters {
-    Counter versions, rows, boxes, fresh_row_bytes, copied_bytes, flushed_bytes, streamed_bytes;
-    Counter swaps, swap_ns, guard_faults, waited_ns, first_stores_ns;
-  };
   Counters counts_;
+  std::string onlooker_;
 };
 
 }  // namespace perdure

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Object: rows, boxes and the end of a nest. The invariants are at the top of object.cpp.
+// Stream object: boxes. The invariants are at the top of stream_object.cpp.
+#include <algorithm>
 #include <atomic>
+#include <span>
 #include <utility>
 
 #include "base/clock.hpp"
 #include "base/this_thread.hpp"
-#include "ipv/box_rows.hpp"
-#include "ipv/object.hpp"
+#include "ipv/stream_object.hpp"
 
 namespace perdure {
 namespace {
@@ -23,14 +24,26 @@ ByteRange whole_lines(ByteRange range) {
 
 }  // namespace
 
-// Rows only count where they spare something, from the thread that makes the calls, and inside the
-// object; everything else is plain.
-bool InPlaceObject::rows_count() const {
-  return own_thread() && phase_ != Phase::off && placed();
+// Of offsets in the object; the box may begin elsewhere.
+BoxRows StreamObject::rows_of(const perdure_ipv_box& box, BoxRows::Joins joins) const {
+  return {reinterpret_cast<std::uintptr_t>(box.first) - first(), box, joins};
 }
 
-// A row is about to be stored to. What was stored before it in this iteration is in the sets.
-void InPlaceObject::enter_nest() {
+// A box only counts where it spares something, from the thread that makes the calls, and inside the
+// object, of which the nest touches nothing else (R3).
+bool StreamObject::takes_box(const perdure_ipv_box& box, const BoxRows& rows) const {
+  if (!own_thread() || phase_ == Phase::off || ended_ || in_nest_) return false;
+  if (phase_ == Phase::writing && all_changed_) return false;
+  if (!rows.valid() || rows.empty()) return false;
+  if (rows.hull().begin >= bytes_ || rows.hull().end > bytes_) return false;
+  const std::span others(box.others, box.other_count);
+  return std::ranges::none_of(others, [this](const perdure_ipv_range& other) {
+    return other.low > other.high || overlaps(other.low, other.high);
+  });
+}
+
+// A box is about to be stored to. What was stored before it in this iteration is in the sets.
+void StreamObject::enter_nest() {
   if (phase_ == Phase::clean) {
     begin_iteration();
   } else if (phase_ != Phase::writing) {
@@ -42,34 +55,38 @@ void InPlaceObject::enter_nest() {
 }
 
 // By the program's thread, which fences when it finishes the version.
-void InPlaceObject::count_copied(const Iteration::Copied& copied) {
+void StreamObject::count_copied(const Iteration::Copied& copied) {
   counts_.copied_bytes.add(copied.bytes);
   counts_.streamed_bytes.add(copied.past_cache_bytes);
 }
 
 // P2. Returns the difference for loads.
-ptrdiff_t InPlaceObject::place_row(ByteRange row, std::uint64_t row_bytes) {
-  const Iteration::Placed placed = iteration_.place(row, dirty_);
+ptrdiff_t StreamObject::place_box(const BoxRows& rows) {
+  const Iteration::Placed placed = iteration_.place(rows.hull(), dirty_);
   count_copied(placed.copied);
-  if (placed.fresh) counts_.fresh_row_bytes.add(row_bytes);
+  if (placed.fresh) counts_.fresh_row_bytes.add(rows.total_bytes());
+  std::uint64_t before = rows.hull().begin;
+  rows.for_each([&](ByteRange row) {
+    counts_.rows.add(1);
+    changed_.add(row);
+    dirty_.add(row);
+    // Between two rows; P2 counts it as current.
+    if (placed.loads_from_old) count_copied(iteration_.copy_old({before, row.begin}, dirty_));
+    before = row.end;
+  });
   return placed.loads_from_old ? iteration_.old_contents() - address_ : 0;
 }
 
-perdure_ipv_row InPlaceObject::row_begin(ByteRange row) {
-  perdure_ipv_row answer{0, 0};
+perdure_ipv_answer StreamObject::box_begin(const perdure_ipv_box& box) {
+  const BoxRows rows = rows_of(box);
+  perdure_ipv_answer answer{0, PERDURE_IPV_NO_BOX};
   lock_for_stores();
-  if (phase_ != Phase::off && row.begin != row.end) {
-    counts_.rows.add(1);
+  if (takes_box(box, rows)) {
     in_nest_ = true;
-    if (!takes_rows(row)) {
-      plain_locked();
-    } else {
-      enter_nest();
-      changed_.add(row);
-      dirty_.add(row);
-      answer.load = place_row(row, row.end - row.begin);
-      answer.past_cache = worth_past_cache(row.end - row.begin) ? 1 : 0;
-    }
+    enter_nest();
+    counts_.boxes.add(1);
+    answer.load = place_box(rows);
+    answer.how = worth_past_cache(box.counts[0]) ? PERDURE_IPV_BOX_PAST_CACHE : PERDURE_IPV_BOX;
   }
   lock_.unlock();
   return answer;
@@ -77,123 +94,52 @@ perdure_ipv_row InPlaceObject::row_begin(ByteRange row) {
 
 // What a later nest stores to, or reads, is in the cache when it comes; what the next iteration
 // reads seldom is. Short rows stay there: their whole lines are few, and two of them are often one.
-bool InPlaceObject::worth_past_cache(std::uint64_t row_bytes) const {
+bool StreamObject::worth_past_cache(std::uint64_t row_bytes) const {
   return !all_changed_ && iteration_.nest_is_last() &&
          row_bytes >= PERDURE_IPV_PAST_CACHE_BYTES_MIN;
 }
 
 // P4: they are durable after the fence that finishes the version, by this thread.
-void InPlaceObject::note_past_cache(ByteRange lines) {
+void StreamObject::note_past_cache(ByteRange lines) {
   if (lines.begin >= lines.end) return;
   counts_.streamed_bytes.add(lines.end - lines.begin);
-  untold_bytes_ += lines.end - lines.begin;
-  if (!untold_.empty() && untold_.back().end == lines.begin) {
-    untold_.back().end = lines.end;
+  untold_.bytes += lines.end - lines.begin;
+  if (!untold_.lines.empty() && untold_.lines.back().end == lines.begin) {
+    untold_.lines.back().end = lines.end;
   } else {
-    untold_.push_back(lines);
+    untold_.lines.push_back(lines);
   }
-  if (untold_bytes_ >= told_bytes_min || untold_.size() == told_ranges_max) tell_device();
+  if (untold_.bytes >= told_bytes_min || untold_.lines.size() == told_ranges_max) tell_device();
 }
 
-void InPlaceObject::tell_device() {
-  for (const ByteRange& lines : untold_) {
-    device_.stored_past_cache(iteration_.new_offset() + lines.begin, lines.end - lines.begin);
+void StreamObject::tell_device() {
+  for (const ByteRange& lines : untold_.lines) {
+    surroundings_.device.stored_past_cache(iteration_.new_offset() + lines.begin,
+                                           lines.end - lines.begin);
   }
-  untold_.clear();
-  untold_bytes_ = 0;
+  untold_.lines.clear();
+  untold_.bytes = 0;
 }
 
-void InPlaceObject::row_end(ByteRange row, bool past_cache) {
-  if (!past_cache) return;
-  lock_.lock();
-  if (phase_ == Phase::writing && takes_rows(row) && !all_changed_) {
-    dirty_.remove(whole_lines(row));
-    note_past_cache(whole_lines(row));
-  }
-  lock_.unlock();
-}
-
-perdure_ipv_row InPlaceObject::box_begin(const Box& box) {
-  const BoxRows rows(box.first, box.dimensions, box.counts, box.strides);
-  perdure_ipv_row answer{0, 0};
-  lock_for_stores();
-  if (phase_ != Phase::off && !(rows.valid() && rows.empty())) {
-    in_nest_ = true;
-    if (!rows.valid() || !takes_rows(rows.hull())) {
-      plain_locked();
-    } else {
-      enter_nest();
-      counts_.boxes.add(1);
-      forget_parts(rows.hull());
-      answer.load = place_row(rows.hull(), rows.total_bytes());
-      answer.past_cache = worth_past_cache(box.counts[0]) ? 1 : 0;
-      const bool fresh = answer.load != 0;
-      std::uint64_t before = rows.hull().begin;
-      rows.for_each([&](ByteRange row) {
-        counts_.rows.add(1);
-        changed_.add(row);
-        dirty_.add(row);
-        // Between two rows; P2 counts it as current.
-        if (fresh) count_copied(iteration_.copy_old({before, row.begin}, dirty_));
-        before = row.end;
-      });
-    }
-  }
-  lock_.unlock();
-  return answer;
-}
-
-// Of a box before, which may have been ended without them.
-void InPlaceObject::forget_parts(ByteRange hull) {
-  const ByteRange lines{hull.begin / cache_line_bytes * cache_line_bytes,
-                        align_up(hull.end, cache_line_bytes)};
-  part_ends_.remove(lines);
-  part_lines_.remove(lines);
-}
-
-bool InPlaceObject::note_part(ByteRange part) {
-  if (!own_thread() || part.begin > part.end || part.end > bytes_) return false;
-  if (part.begin % cache_line_bytes != 0) part_ends_.add({part.begin, part.begin + 1});
-  if (part.end % cache_line_bytes != 0) part_ends_.add({part.end - 1, part.end});
-  // The device hears of it now: it writes while the rest of the box is computed.
-  lock_.lock();
-  if (phase_ == Phase::writing && takes_rows(part) && !all_changed_) {
-    note_past_cache(whole_lines(part));
-    part_lines_.add(whole_lines(part));
-  }
-  lock_.unlock();
-  return true;
-}
-
-// Other threads flushed what of a line they did not fill, and fenced.
-void InPlaceObject::box_end_past_cache(const Box& box) {
-  const BoxRows rows(box.first, box.dimensions, box.counts, box.strides);
-  lock_.lock();
-  if (phase_ == Phase::writing && rows.valid() && !rows.empty() && takes_rows(rows.hull()) &&
-      !all_changed_) {
-    const auto note = [this](ByteRange range) {
-      const ByteRange lines = whole_lines(range);
-      dirty_.remove(lines);
-      part_lines_.for_each_run(lines, [this](ByteRange untold) { note_past_cache(untold); }, false);
-    };
-    rows.for_each([&](ByteRange row) { part_ends_.for_each_run(row, note, false); });
-  }
-  lock_.unlock();
-}
-
-// P3, by the thread that announced the rows.
-void InPlaceObject::complete_in_nest() {
+// P3, by the thread that announced the box.
+void StreamObject::complete_in_nest() {
   tell_device();
   // Stores past the cache are not ordered before the later ones by which a program tells its other
   // threads that the row is there.
   std::atomic_thread_fence(std::memory_order_seq_cst);
-  if (placed()) count_copied(iteration_.complete_in_nest(dirty_));
+  count_copied(iteration_.complete_in_nest(dirty_));
 }
 
-bool InPlaceObject::nest_end() {
+bool StreamObject::box_end(const perdure_ipv_box& box, bool past_cache) {
   lock_.lock();
   bool flush = false;
-  if (phase_ == Phase::writing && own_thread()) {
+  if (in_nest_ && phase_ == Phase::writing && own_thread()) {
+    if (past_cache && !all_changed_) {
+      rows_of(box, BoxRows::Joins::no).for_each([this](ByteRange row) {
+        dirty_.remove(whole_lines(row));
+        note_past_cache(whole_lines(row));
+      });
+    }
     const bool last = iteration_.nest_is_last();
     complete_in_nest();
     if (!all_changed_) flush = seal() && last && !dirty_.empty();
@@ -204,35 +150,34 @@ bool InPlaceObject::nest_end() {
 }
 
 // P4: from here on a store is seen, or all counts.
-bool InPlaceObject::seal() {
+bool StreamObject::seal() {
   if (!iteration_.seal_nest()) {
     note_all_changed();
     return false;
   }
-  if (views_ != nullptr) show_idle(home_place());
+  show_idle();
   phase_ = Phase::sealed;
   return true;
 }
 
-bool InPlaceObject::finish_stores() {
+bool StreamObject::finish_stores() {
   lock_.lock();
-  flushed_by_hand_ = true;
-  if (phase_ == Phase::writing && own_thread() && !always_changed()) {
+  if (phase_ == Phase::writing && own_thread()) {
     complete_in_nest();
     in_nest_ = false;
-    if (views_ != nullptr) show_idle(home_place());
+    show_idle();
     phase_ = Phase::sealed;
   }
-  const bool sealed = phase_ == Phase::sealed && choose_new();
+  const bool sealed = phase_ == Phase::sealed;
   lock_.unlock();
   return sealed;
 }
 
-ByteRange InPlaceObject::take_for_flush(ByteRange range) {
+ByteRange StreamObject::take_for_flush(ByteRange range) {
   ByteRange taken;
   lock_.lock();
   const bool stored = phase_ == Phase::writing || phase_ == Phase::sealed;
-  if (placed() && stored && own_thread() && range.end <= bytes_) {
+  if (stored && own_thread() && range.end <= bytes_) {
     stop_early_flush();
     const std::uint64_t begin = align_up(range.begin, cache_line_bytes);
     const std::uint64_t end =
@@ -247,21 +192,20 @@ ByteRange InPlaceObject::take_for_flush(ByteRange range) {
   return taken;
 }
 
-bool InPlaceObject::queue_early_flush() {
+bool StreamObject::queue_early_flush() {
   std::uint32_t none = 0;
   return early_.compare_exchange_strong(none, 1);
 }
 
-Status InPlaceObject::flush_early() {
+Status StreamObject::flush_early() {
   std::uint32_t queued = 1;
   if (!early_.compare_exchange_strong(queued, 2)) return Status::success();
-  const auto written = write_out(iteration_.new_offset(), &dirty_, pending_);
-  Status status = written.status();
-  if (status.ok()) status = device_.fence();  // D4
+  const auto flushed = flush(iteration_.new_offset(), dirty_);
+  Status status = flushed.status();
+  if (status.ok()) status = surroundings_.device.fence();  // D4
   if (status.ok()) {
-    count(written.value());
+    counts_.flushed_bytes.add(flushed.value());
     dirty_.clear();
-    pending_ = false;
   }
   early_.store(0, std::memory_order_release);
   early_.notify_all();
@@ -269,7 +213,7 @@ Status InPlaceObject::flush_early() {
 }
 
 // The sets are this thread's when it returns.
-void InPlaceObject::stop_early_flush() noexcept {
+void StreamObject::stop_early_flush() noexcept {
   std::uint32_t queued = 1;
   if (early_.compare_exchange_strong(queued, 0)) return;
   while (early_.load(std::memory_order_acquire) == 2) early_.wait(2);

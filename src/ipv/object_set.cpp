@@ -4,12 +4,17 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <deque>
 
 #include "base/agreement.hpp"
 #include "base/clock.hpp"
 #include "base/files.hpp"
 #include "base/this_thread.hpp"
+#include "ipv/copy_object.hpp"
 #include "ipv/idle_processor.hpp"
+#include "ipv/pair_object.hpp"
+#include "ipv/stream_object.hpp"
+#include "pool/buffer_memory.hpp"
 #include "pool/fault_handler.hpp"
 
 namespace perdure {
@@ -28,7 +33,7 @@ bool let_store(std::uintptr_t address) {
   const std::size_t count = published_count.load(std::memory_order_acquire);
   for (std::size_t i = 0; i < count; ++i) {
     InPlaceObject* object = published[i].load(std::memory_order_relaxed);
-    if (object->holds(address)) return object->fault();
+    if (object->holds(address)) return object->fault(address);
   }
   return false;
 }
@@ -46,6 +51,8 @@ ObjectSet::ObjectSet(Pool& pool, const IpvOptions& options)
       surroundings_{pool.device(), writer_} {
   surroundings_.guard = options.guard;
   surroundings_.move_views = options.move_views;
+  surroundings_.verify = options.verify;
+  if (options.verify) check_.emplace();
 }
 
 Result<std::unique_ptr<ObjectSet>> ObjectSet::open(Pool& pool, const IpvOptions& options) {
@@ -96,16 +103,57 @@ Status ObjectSet::add(const std::string& name, void* address, std::size_t bytes,
   Status local = check_new(name, address, bytes);
   if (local.ok()) local = check_tier(tier);
   PERDURE_TRY(agree(pool_.group(), local));
-  auto object =
-      std::make_unique<InPlaceObject>(surroundings_, name, static_cast<std::byte*>(address), bytes,
-                                      options_.tier.value_or(static_cast<Tier>(tier)), whole_pages);
+  const Tier asked = options_.tier.value_or(static_cast<Tier>(tier));
+  auto* const first = static_cast<std::byte*>(address);
+  std::unique_ptr<InPlaceObject> object;
+  if (asked == PERDURE_IPV_STREAM) {
+    object = std::make_unique<StreamObject>(surroundings_, name, first, bytes, whole_pages);
+  } else {
+    object =
+        std::make_unique<CopyObject>(surroundings_, name, first, bytes, asked, whole_pages, "");
+  }
+  return adopt(std::move(object), options_.lag != 0 && asked == PERDURE_IPV_STREAM);
+}
+
+Status ObjectSet::adopt(std::unique_ptr<InPlaceObject> object, bool spare_copy) {
   ArrayOptions given;
   given.writer = object.get();
-  given.spare_copy = options_.lag != 0 && object->asked() == PERDURE_IPV_STREAM;
-  PERDURE_TRY_ASSIGN(auto array, pool_.open_array_on_all(name, shape_of(bytes), given));
+  given.spare_copy = spare_copy;
+  PERDURE_TRY_ASSIGN(auto array,
+                     pool_.open_array_on_all(object->name(), shape_of(object->bytes()), given));
   object->attach(array);
   objects_.push_back(std::move(object));
   return Status::success();
+}
+
+Status ObjectSet::check_pair(const std::string& name, void* a, void* b, std::size_t bytes) const {
+  PERDURE_TRY(check_new(name, a, bytes));
+  PERDURE_TRY(check_new(name, b, bytes));
+  const auto one = reinterpret_cast<std::uintptr_t>(a);
+  const auto other = reinterpret_cast<std::uintptr_t>(b);
+  const auto apart = std::max(one, other) - std::min(one, other);
+  if (one % view_page_bytes != 0 || other % view_page_bytes != 0 || apart < bytes) {
+    return Status(Code::invalid_argument, "the arrays of pair ", quoted(name),
+                  " must begin at multiples of ", view_page_bytes,
+                  " bytes and not overlap; perdure_ipv_alloc() gives such memory");
+  }
+  return Status::success();
+}
+
+Status ObjectSet::add_pair(const std::string& name, void* a, void* b, std::size_t bytes) {
+  static std::deque<std::uint64_t> alive;  // pools know them
+  PERDURE_TRY(agree(pool_.group(), check_pair(name, a, b, bytes)));
+  std::uint64_t& of_this = alive.emplace_back(0);
+  PERDURE_TRY(pool_.bind_scalar(name + ":alive", &of_this, sizeof of_this));
+  return adopt(std::make_unique<PairObject>(surroundings_, name, static_cast<std::byte*>(a),
+                                            static_cast<std::byte*>(b), bytes, of_this),
+               true);
+}
+
+Result<void*> ObjectSet::alive_of(const std::string& name) const {
+  const auto* const pair = dynamic_cast<const PairObject*>(named(name));
+  if (pair != nullptr) return static_cast<void*>(pair->alive());
+  return Status(Code::not_found, "there is no pair ", quoted(name));
 }
 
 // A version whose contents are taken now and which is finished later can't hold what has no writer,
@@ -123,17 +171,27 @@ Status ObjectSet::decide_lag() {
   return Status::success();
 }
 
-Status ObjectSet::start_objects() {
-  for (const auto& object : objects_) PERDURE_TRY(object->start());
-  choice_.emplace(ways());
-  return Status::success();
+// What can't be streamed is copied.
+Status ObjectSet::start_object(std::size_t place) {
+  std::unique_ptr<InPlaceObject>& object = objects_[place];
+  const Status started = object->start();
+  if (started.code() != Code::unsupported) return started;
+  auto copied =
+      std::make_unique<CopyObject>(surroundings_, object->name(), object->address(),
+                                   object->bytes(), object->asked(), false, started.message());
+  copied->attach(object->array());
+  object->array()->set_writer(*copied);
+  published[place] = copied.get();  // before what it replaces goes
+  object = std::move(copied);
+  return object->start();
 }
 
-// The thread is tried only where it was not asked for.
-std::vector<Way> ObjectSet::ways() const {
-  if (!thread_saves_ || !surroundings_.lags) return {Way::alone};
-  if (options_.helper.has_value()) return {Way::beside};
-  return {Way::alone, Way::beside};
+Status ObjectSet::start_objects() {
+  for (std::size_t place = 0; place < objects_.size(); ++place) {
+    PERDURE_TRY(start_object(place));
+  }
+  surroundings_.unseen = stores_may_go_unseen();
+  return Status::success();
 }
 
 Result<std::uint64_t> ObjectSet::restart() {
@@ -155,8 +213,13 @@ void ObjectSet::publish() {
   for (std::size_t i = 0; i < objects_.size(); ++i) published[i] = objects_[i].get();
   published_count = objects_.size();
   if (objects_.empty()) return;
-  low_ = objects_.front()->first();
-  high_ = objects_.back()->first() + objects_.back()->bytes();
+  low_ = ~std::uintptr_t{0};
+  for (const auto& object : objects_) {
+    for (const std::uintptr_t first : object->beginnings()) {
+      low_ = std::min(low_, first);
+      high_ = std::max<std::uintptr_t>(high_, first + object->bytes());
+    }
+  }
 }
 
 InPlaceObject* ObjectSet::find(std::uintptr_t address) const {
@@ -167,7 +230,7 @@ InPlaceObject* ObjectSet::find(std::uintptr_t address) const {
   return object->holds(address) ? object : nullptr;
 }
 
-bool ObjectSet::takes_rows() const {
+bool ObjectSet::takes_boxes() const {
   return std::ranges::any_of(
       objects_, [](const auto& object) { return object->tier() == PERDURE_IPV_STREAM; });
 }
@@ -196,8 +259,6 @@ Status ObjectSet::start_flush_thread(unsigned threads) {
                   "; say 0, or the same in both");
   }
   if (thread_ == nullptr) thread_ = std::make_unique<FlushThread>();
-  thread_saves_ = options_.helper.value_or(true);
-  if (started_) choice_.emplace(ways());
   return Status::success();
 }
 
@@ -215,12 +276,14 @@ Status ObjectSet::wait() {
   return commit_failure_.ok() ? flushed : commit_failure_;
 }
 
-Status ObjectSet::hand_over(Way way) {
+// The answer about unseen stores holds from when pages were protected until the next time.
+Status ObjectSet::hand_over() {
   Status status;
   for (const auto& object : objects_) {
-    const Status handed = object->hand_over(way);
+    const Status handed = object->hand_over();
     if (status.ok()) status = handed;
   }
+  surroundings_.unseen = stores_may_go_unseen();
   return status;
 }
 
@@ -238,52 +301,40 @@ Result<std::uint64_t> ObjectSet::persist() {
     return early;
   }
   ++calls_;
-  const std::uint64_t entered_ns = monotonic_ns();
-  computed_ns_ += entered_ns - std::exchange(left_ns_, entered_ns);
-  Result<std::uint64_t> version = persist_now();
-  left_ns_ = monotonic_ns();
-  return version;
+  return persist_now();
 }
 
 Result<std::uint64_t> ObjectSet::persist_now() {
   // On all ranks: if it failed, none goes on to another agreement.
-  PERDURE_TRY(finish().status());
-  if (calls_ % options_.every != 0) return durable_version_.load();
+  const Status finished = finish().status();
+  if (!finished.ok() || calls_ % options_.every != 0) {
+    for (const auto& object : objects_) object->pass();
+    PERDURE_TRY(finished);
+    return durable_version_.load();
+  }
   begin_version();
   return surroundings_.lags ? Result<std::uint64_t>(durable_version_.load()) : finish();
 }
 
-// P1 and P6: nothing is stored to while objects are handed over, and while their memory is copied.
-// A failure is reported to the other ranks when the version is finished.
+// P1 and P6: nothing is stored to while objects are handed over and saved. A failure is reported to
+// the other ranks when the version is finished.
 void ObjectSet::begin_version() {
   report_ended();
-  const std::uint64_t now_ns = monotonic_ns();
-  const std::uint64_t iteration_ns = now_ns - std::exchange(persisted_ns_, now_ns);
-  choice_->record(iteration_ns, iteration_ns - std::exchange(computed_ns_, 0));
-  const Way way = choice_->next();
   surroundings_.committing = this_thread();
-  surroundings_.set_hold(Hold::all);
+  surroundings_.hold(true);
   (void)drain();
   Status ready = std::exchange(flush_failure_, Status::success());
-  const Status handed = hand_over(way);
+  const Status handed = hand_over();
   if (ready.ok()) ready = handed;
+  if (check_) check_->take(objects_);
   (void)pool_.commit_capture(ready);
   under_way_ = true;
-  if (way == Way::beside) {
-    ++saved_beside_;
-    surroundings_.committing = 0;
-    surroundings_.set_hold(Hold::memory);
-    thread_->add([this] {
-      pool_.commit_save(true);
-      surroundings_.set_hold(Hold::none);
-      return Status::success();
-    });
-    return;
-  }
-  pool_.commit_save(false);
+  surroundings_.saves_beside = thread_ != nullptr && surroundings_.lags;
+  pool_.commit_save();
+  if (surroundings_.saves_beside) queue_saves();
   if (!surroundings_.lags) return;  // finish_version() follows at once
   surroundings_.committing = 0;
-  surroundings_.set_hold(Hold::none);
+  surroundings_.hold(false);
 }
 
 CommitOutcome ObjectSet::outcome_of(const Result<std::uint64_t>& committed) const {
@@ -291,19 +342,43 @@ CommitOutcome ObjectSet::outcome_of(const Result<std::uint64_t>& committed) cons
   return pool_.usable().ok() ? CommitOutcome::retracted : CommitOutcome::unknown;
 }
 
+void ObjectSet::queue_saves() {
+  for (const auto& object : objects_) {
+    if (!object->is_saved_beside()) continue;
+    thread_->add([saved = object.get()] {
+      saved->save_beside();
+      return Status::success();
+    });
+  }
+}
+
+Status ObjectSet::finish_saves() {
+  Status status;
+  for (const auto& object : objects_) {
+    const Status saved = object->finish_save();
+    if (status.ok()) status = saved;
+  }
+  return status;
+}
+
+Status ObjectSet::compare_version(std::uint64_t version) const {
+  if (!check_) return Status::success();
+  return check_->compare(objects_, pool_.device(), version);
+}
+
 // [collective]
 void ObjectSet::finish_version() {
   (void)drain();
   surroundings_.committing = this_thread();
-  surroundings_.set_hold(Hold::all);
-  const auto committed = pool_.commit_captured();
+  surroundings_.hold(true);
+  const auto committed = pool_.commit_captured(finish_saves());
   const CommitOutcome outcome = outcome_of(committed);
   for (const auto& object : objects_) object->end_version(outcome);
   if (committed.ok()) durable_version_ = committed.value();
-  commit_failure_ = committed.status();
+  commit_failure_ = committed.ok() ? compare_version(committed.value()) : committed.status();
   under_way_ = false;
   surroundings_.committing = 0;
-  surroundings_.set_hold(Hold::none);
+  surroundings_.hold(false);
 }
 
 void ObjectSet::queue_early_flush(InPlaceObject& object) {
@@ -335,11 +410,21 @@ Status ObjectSet::flush_early(const void* address, std::size_t bytes) {
   return Status::success();
 }
 
+perdure_ipv_answer ObjectSet::box_begin(InPlaceObject& object, const perdure_ipv_box& box) {
+  if (!object.takes_boxes()) return {0, PERDURE_IPV_NO_BOX};
+  std::string onlooker = onlookers_.may_look(object.first(), object.first() + object.bytes());
+  if (onlooker.empty()) return object.box_begin(box);
+  object.refuse_box(std::move(onlooker));
+  return {0, PERDURE_IPV_NO_BOX};
+}
+
 void ObjectSet::touch(const void* address, std::size_t bytes) {
   const auto first = reinterpret_cast<std::uintptr_t>(address);
   if (!started_ || bytes == 0) return;
   for (const auto& object : objects_) {
-    if (object->overlaps(first, first + bytes)) object->plain();
+    if (object->overlaps(first, first + bytes))
+      object->touch(
+          {std::max(first, object->first()) - object->first(), first + bytes - object->first()});
   }
 }
 

@@ -22,6 +22,8 @@
 #include "ipv/flush_thread.hpp"
 #include "ipv/ipv_options.hpp"
 #include "ipv/object.hpp"
+#include "ipv/onlookers.hpp"
+#include "ipv/version_check.hpp"
 #include "pool/pool.hpp"
 
 namespace perdure {
@@ -38,6 +40,8 @@ class ObjectSet {
 
   // [collective] `whole_pages`: nothing else lies in the object's pages.
   Status add(const std::string& name, void* address, std::size_t bytes, int tier, bool whole_pages);
+  // [collective] Two arrays whose roles alternate (pair_object.hpp), in whole pages of their own.
+  Status add_pair(const std::string& name, void* a, void* b, std::size_t bytes);
   // [collective]
   Result<std::uint64_t> restart();
   // [collective] The newest durable version: with lag 1 the one before that which is begun here.
@@ -52,13 +56,14 @@ class ObjectSet {
   Status wait();
   // Local: what is queued for the thread beside is done. Failure: as wait().
   Status drain();
-  // From here on early flushes are made beside the program, and, unless the options refuse a
-  // thread, versions may be saved there.
+  // From here on early flushes are made beside the program.
   Status start_flush_thread(unsigned threads);
   // Of an object, or of any memory.
   Status flush_early(const void* address, std::size_t bytes);
-  void nest_end(InPlaceObject& object) {
-    if (object.nest_end()) queue_early_flush(object);
+  // As the object's; but no box where somebody may look at it (onlookers.hpp).
+  perdure_ipv_answer box_begin(InPlaceObject& object, const perdure_ipv_box& box);
+  void box_end(InPlaceObject& object, const perdure_ipv_box& box, bool past_cache) {
+    if (object.box_end(box, past_cache)) queue_early_flush(object);
   }
   void touch(const void* address, std::size_t bytes);
   // The program is about to free [begin, end): objects that have a byte there end. Any thread, but
@@ -70,30 +75,35 @@ class ObjectSet {
   InPlaceObject* find(std::uintptr_t address) const;     // started objects; nullptr: none
   InPlaceObject* holding(std::uintptr_t address) const;  // started or not
   InPlaceObject* named(const std::string& name) const;
+  // Of a pair, the array that holds its contents now. Code::not_found: there is no such pair.
+  Result<void*> alive_of(const std::string& name) const;
   bool started() const { return started_; }
   const std::vector<std::unique_ptr<InPlaceObject>>& objects() const { return objects_; }
   // Where objects lie, [low, high); 0 and 0 before restart() and after close().
   std::uintptr_t low() const { return low_; }
   std::uintptr_t high() const { return high_; }
-  bool takes_rows() const;  // until the next persistence point: some object is in STREAM
+  bool takes_boxes() const;  // until the next persistence point: some object is in STREAM
   bool lags() const { return surroundings_.lags; }
-  const WayChoice& choice() const { return *choice_; }  // once started
-  // How many versions were saved beside the program.
-  std::uint64_t saved_beside() const { return saved_beside_; }
+  std::uint64_t calls() const { return calls_; }  // of persist()
   const Pool& pool() const { return pool_; }
 
  private:
   ObjectSet(Pool& pool, const IpvOptions& options);
   Status check_new(const std::string& name, void* address, std::size_t bytes) const;
+  Status check_pair(const std::string& name, void* a, void* b, std::size_t bytes) const;
+  Status adopt(std::unique_ptr<InPlaceObject> object, bool spare_copy);
   Status decide_thread();
   Status decide_lag();
   Status start_objects();
-  std::vector<Way> ways() const;
-  Status hand_over(Way way);
+  Status start_object(std::size_t place);
+  Status hand_over();
   Result<std::uint64_t> persist_now();
   CommitOutcome outcome_of(const Result<std::uint64_t>& committed) const;
   void begin_version();
   void finish_version();
+  void queue_saves();
+  Status finish_saves();
+  Status compare_version(std::uint64_t version) const;
   void publish();
   void queue_early_flush(InPlaceObject& object);
   void report_ended();
@@ -104,21 +114,17 @@ class ObjectSet {
   ObjectSurroundings surroundings_;
   std::vector<std::unique_ptr<InPlaceObject>> objects_;  // by address once started
   std::unique_ptr<FlushThread> thread_;
+  Onlookers onlookers_;
   std::atomic<std::uint64_t> durable_version_{0};
-  std::optional<WayChoice> choice_;
+  std::optional<VersionCheck> check_;
   bool under_way_ = false;  // a version is begun and not finished
   Status commit_failure_;   // of the version that was finished last: all ranks have one
   Status flush_failure_;    // of an early flush: this rank's
   std::uint64_t calls_ = 0;
-  std::uint64_t persisted_ns_ = 0;  // when the version before was begun
-  std::uint64_t left_ns_ = 0;       // when persist() returned last
-  std::uint64_t computed_ns_ = 0;   // outside of it, since the version before was begun
-  std::uint64_t saved_beside_ = 0;
   std::vector<const InPlaceObject*> reported_ended_;
   std::uintptr_t low_ = 0;
   std::uintptr_t high_ = 0;
   bool started_ = false;
-  bool thread_saves_ = false;  // if that is faster
 };
 
 // The set's objects and what was done for each, as JSON.

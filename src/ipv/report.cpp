@@ -10,25 +10,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-const char* name_of(Way way) {
-  return way == Way::beside ? "beside" : "alone";
-}
-
-Json spent_report(const WayChoice::Spent& spent) {
-  return {{"iterations", spent.iterations}, {"ns", spent.ns}};
-}
-
-Json choice_report(const WayChoice& choice) {
-  Json medians = Json::object();
-  for (std::size_t way = 0; way < choice.possible().size(); ++way) {
-    const std::uint64_t ns = choice.median_ns(way);
-    if (ns != WayChoice::unknown) medians[name_of(choice.possible()[way])] = ns;
-  }
-  return {{"trials", spent_report(choice.trials())},
-          {"kept", spent_report(choice.kept())},
-          {"median_iteration_ns_by_way", std::move(medians)}};
-}
-
 Json object_report(const InPlaceObject& object) {
   const perdure_ipv_object_status status = object.status();
   Json json{{"name", object.name()},
@@ -39,6 +20,7 @@ Json object_report(const InPlaceObject& object) {
             {"versions", status.versions},
             {"rows", status.rows},
             {"boxes", object.boxes()},
+            {"boxes_refused", object.boxes_refused()},
             {"fresh_row_bytes", status.fresh_row_bytes},
             {"copied_bytes", status.copied_bytes},
             {"flushed_bytes", status.flushed_bytes},
@@ -50,6 +32,7 @@ Json object_report(const InPlaceObject& object) {
             {"first_stores_ns", object.first_stores_ns()},
             {"pool_bytes", status.pool_bytes},
             {"dram_bytes", status.dram_bytes}};
+  if (!object.onlooker().empty()) json["onlooker"] = object.onlooker();
   if (!object.why_copy().empty()) json["why_copy"] = object.why_copy();
   return json;
 }
@@ -61,8 +44,7 @@ std::string ipv_report(const ObjectSet& set, std::uint64_t version) {
   for (const auto& object : set.objects()) objects.push_back(object_report(*object));
   const Json report{{"version", version},
                     {"lag", set.lags() ? 1 : 0},
-                    {"saved_beside", set.saved_beside()},
-                    {"choice", choice_report(set.choice())},
+                    {"persistence_points", set.calls()},
                     {"commit_ns", set.pool().status().commit_ns},
                     {"objects", std::move(objects)}};
   return report.dump(2);

@@ -26,8 +26,7 @@ constexpr struct {
     {"store_to_committed", "the store goes to the committed copy"},
     {"row_not_begun", "a row ends that was not begun"},
     {"row_not_ended", "a nest ends within a row"},
-    {"nest_not_ended", "a persistence point within a nest: nest_end is missing"},
-    {"row_sticks_out", "a row sticks out of the object"},
+    {"nest_not_ended", "a persistence point within a nest: box_end is missing"},
     {"store_after_flush", "a store to what perdure_flush_async() was given before"},
     {"stale_commit", "the new version holds stale values"},
 };

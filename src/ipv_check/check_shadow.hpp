@@ -43,7 +43,6 @@ enum class Rule {
   row_not_begun,       // row_end without row_begin
   row_not_ended,       // nest_end or the persistence point within a row
   nest_not_ended,      // R4: the persistence point within a nest
-  row_sticks_out,      // a part of a row lies in no object
   store_after_flush,   // to what perdure_flush_async() was promised not to be
   stale_commit,        // bytes of the new version that are not current
 };

@@ -182,35 +182,28 @@ void Checker::store(std::uintptr_t address, std::uint64_t bytes, Site& site) {
 
 // The object of the box, whose offsets become those of the object; null if it is no object's, or
 // not wholly.
-CheckShadow* Checker::object_of_box(RowBox& box, SiteNumber site, bool tells) {
+CheckShadow* Checker::object_of_box(RowBox& box) const {
   if (!is_active_ || box.is_empty()) return nullptr;
   const std::uintptr_t begin = box.first, end = box.end();
   for (const auto& [name, shadow] : objects_) {
     const std::uintptr_t first = shadow->new_begin(), last = first + shadow->bytes();
-    if (end <= first || begin >= last) continue;
-    if (begin >= first && end <= last) {
-      box.first -= first;
-      return shadow.get();
-    }
-    if (tells) {
-      report_one(*shadow, site,
-                 {.rule = Rule::row_sticks_out,
-                  .offset = begin > first ? begin - first : 0,
-                  .bytes = end - begin});
-    }
+    if (begin < first || end > last || begin >= last) continue;
+    box.first -= first;
+    return shadow.get();
   }
   return nullptr;
 }
 
-std::ptrdiff_t Checker::row_begin(const RowBox& box, SiteNumber site) {
+std::optional<std::ptrdiff_t> Checker::row_begin(const RowBox& box, SiteNumber site) {
   RowBox within = box;
-  CheckShadow* shadow = object_of_box(within, site, true);
-  return shadow == nullptr ? 0 : shadow->row_begin(within, site);
+  CheckShadow* shadow = object_of_box(within);
+  if (shadow == nullptr) return std::nullopt;
+  return shadow->row_begin(within, site);
 }
 
 void Checker::row_end(const RowBox& box, SiteNumber site) {
   RowBox within = box;
-  CheckShadow* shadow = object_of_box(within, site, false);
+  CheckShadow* shadow = object_of_box(within);
   if (shadow == nullptr) return;
   shadow->row_end(within, found_);
   report(*shadow, site);

@@ -12,6 +12,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -50,7 +51,8 @@ class Checker {
   void store(std::uintptr_t address, std::uint64_t bytes, Site& site);
 
   // As the functions of perdure_ipv_abi.h; `box` has addresses for offsets.
-  std::ptrdiff_t row_begin(const RowBox& box, SiteNumber site);
+  // Nothing: it does not lie in one object.
+  std::optional<std::ptrdiff_t> row_begin(const RowBox& box, SiteNumber site);
   void row_end(const RowBox& box, SiteNumber site);
   void nest_end(std::uintptr_t address, SiteNumber site);
   void plain(std::uintptr_t address);
@@ -91,7 +93,7 @@ class Checker {
   void for_objects(std::uintptr_t address, std::size_t bytes, Use use);
   void report(const CheckShadow& shadow, SiteNumber site);
   void report_one(const CheckShadow& shadow, SiteNumber site, const Breach& breach);
-  CheckShadow* object_of_box(RowBox& box, SiteNumber site, bool tells);
+  CheckShadow* object_of_box(RowBox& box) const;
 
   Tell tell_;
   SiteTable sites_;

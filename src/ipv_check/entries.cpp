@@ -65,38 +65,30 @@ void begin_iteration(Process& self, const char* marks) {
   set_reach(self);
 }
 
-RowBox box_of(const void* first, unsigned dimensions, const std::size_t* counts,
-              const std::size_t* strides) {
+RowBox rows_of(const perdure_ipv_box& given) {
   RowBox box;
-  box.first = reinterpret_cast<std::uintptr_t>(first);
-  box.dimensions = dimensions;
-  for (unsigned d = 0; d < dimensions && d < RowBox::dimensions_max; ++d) {
-    box.counts[d] = counts[d];
-    box.strides[d] = strides[d];
+  box.first = reinterpret_cast<std::uintptr_t>(given.first);
+  box.dimensions = static_cast<unsigned>(given.dimensions);
+  for (unsigned d = 0; d < box.dimensions; ++d) {
+    box.counts[d] = given.counts[d];
+    box.strides[d] = given.strides[d];
   }
   return box;
 }
 
-perdure_ipv_row begin_box(const RowBox& box) {
-  const Inside inside;
-  if (!inside || !inside->checker) return {0, 0};
-  return {inside->checker->row_begin(box, inside->checker->number_of(take_here())), 0};
-}
-
-void end_box(const RowBox& box) {
-  const Inside inside;
-  if (!inside || !inside->checker) return;
-  inside->checker->row_end(box, inside->checker->number_of(take_here()));
-}
-
-bool is_box(unsigned dimensions) {
-  if (dimensions >= 1 && dimensions <= RowBox::dimensions_max) return true;
-  say("a box of " + std::to_string(dimensions) + " dimensions is ignored; there may be 1 to 4");
+// R3: what else the nest may touch is none of the object's.
+bool is_touched(const Checker& checker, const perdure_ipv_box& box) {
+  const auto [low, high] = checker.extent(reinterpret_cast<std::uintptr_t>(box.first));
+  for (std::uint64_t i = 0; i < box.other_count; ++i) {
+    if (box.others[i].low < high && box.others[i].high > low) return true;
+  }
   return false;
 }
 
-RowBox row_of(const void* first, std::size_t bytes) {
-  return RowBox::of_row(reinterpret_cast<std::uintptr_t>(first), bytes);
+bool is_box(const perdure_ipv_box& box) {
+  if (box.dimensions >= 1 && box.dimensions <= RowBox::dimensions_max) return true;
+  say("a box of " + std::to_string(box.dimensions) + " dimensions is ignored; there may be 1 to 4");
+  return false;
 }
 
 std::size_t whole_pages(std::size_t bytes) {
@@ -288,49 +280,24 @@ PERDURE_API int perdure_flush_barrier(void) {
 
 // --- perdure_ipv_abi.h ---------------------------------------------------------------------------
 
-PERDURE_API perdure_ipv_row perdure_ipv_row_begin(void* first, size_t bytes) {
-  return begin_box(row_of(first, bytes));
-}
-
-PERDURE_API void perdure_ipv_row_end(void* first, size_t bytes) {
-  end_box(row_of(first, bytes));
-}
-
-PERDURE_API void perdure_ipv_row_end_past_cache(void* first, size_t bytes) {
-  end_box(row_of(first, bytes));
-}
-
-PERDURE_API perdure_ipv_row perdure_ipv_box_begin(void* first, unsigned dimensions,
-                                                  const size_t* counts, const size_t* strides) {
-  if (!is_box(dimensions)) return {0, 0};
-  return begin_box(box_of(first, dimensions, counts, strides));
-}
-
-PERDURE_API void perdure_ipv_box_end(void* first, unsigned dimensions, const size_t* counts,
-                                     const size_t* strides) {
-  if (is_box(dimensions)) end_box(box_of(first, dimensions, counts, strides));
-}
-
-PERDURE_API void perdure_ipv_box_end_past_cache(void* first, unsigned dimensions,
-                                                const size_t* counts, const size_t* strides) {
-  perdure_ipv_box_end(first, dimensions, counts, strides);
-}
-
-PERDURE_API void perdure_ipv_box_part(const void* /*first*/, size_t /*bytes*/) {}
-PERDURE_API void perdure_ipv_box_fence(void) {}
-
-PERDURE_API void perdure_ipv_nest_end(void* address) {
+PERDURE_API perdure_ipv_answer perdure_ipv_box_begin(const perdure_ipv_box* box) {
   const Inside inside;
-  if (!inside || !inside->checker) return;
-  inside->checker->nest_end(reinterpret_cast<std::uintptr_t>(address),
-                            inside->checker->number_of(take_here()));
+  if (!inside || !inside->checker || !is_box(*box)) return {0, PERDURE_IPV_NO_BOX};
+  Checker& checker = *inside->checker;
+  const RowBox rows = rows_of(*box);
+  if (is_touched(checker, *box)) return {0, PERDURE_IPV_NO_BOX};
+  const auto load = checker.row_begin(rows, checker.number_of(take_here()));
+  if (!load) return {0, PERDURE_IPV_NO_BOX};
+  return {*load, PERDURE_IPV_BOX};
 }
 
-PERDURE_API perdure_ipv_range perdure_ipv_extent(const void* address) {
+PERDURE_API void perdure_ipv_box_end(const perdure_ipv_box* box, int /*past_cache*/) {
   const Inside inside;
-  if (!inside || !inside->checker) return {0, 0};
-  const auto [low, high] = inside->checker->extent(reinterpret_cast<std::uintptr_t>(address));
-  return {low, high};
+  if (!inside || !inside->checker || !is_box(*box)) return;
+  Checker& checker = *inside->checker;
+  const SiteNumber here = checker.number_of(take_here());
+  checker.row_end(rows_of(*box), here);
+  checker.nest_end(reinterpret_cast<std::uintptr_t>(box->first), here);
 }
 
 PERDURE_API void perdure_ipv_plain(void* address) {

@@ -32,10 +32,10 @@ bool is_mpi_library(std::string_view path) {
   return false;
 }
 
-// Components that an MPI library loads by itself.
+// Components that an MPI library loads by itself, and UCX, which it sends through.
 bool is_mpi_component(std::string_view path) {
   const std::string_view name = path.substr(path.rfind('/') + 1);
-  return name.starts_with("mca_") || name.starts_with("libopen-") || name.starts_with("libucp");
+  return name.starts_with("mca_") || name.starts_with("libopen-") || name.starts_with("libuc");
 }
 
 int collect_mpi_libraries(dl_phdr_info* object, std::size_t, void* found) {

@@ -10,6 +10,31 @@
 // MPI begins with one of these: there we see whether the process has an MPI that we serve.
 #define PERDURE_INIT_CALLS(F) F(Init) F(Init_thread) F(Session_init)
 
+// After these somebody may still read or store what they were given: F(X, first buffer, second
+// buffer, count, type), places of arguments; -1: there is none. Each has a large-count form.
+#define PERDURE_LENDING_CALLS(F) \
+  F(Isend, 0, -1, 1, 2) F(Ibsend, 0, -1, 1, 2) F(Issend, 0, -1, 1, 2) F(Irsend, 0, -1, 1, 2) \
+  F(Irecv, 0, -1, 1, 2) F(Imrecv, 0, -1, 1, 2) F(Send_init, 0, -1, 1, 2) \
+  F(Bsend_init, 0, -1, 1, 2) F(Ssend_init, 0, -1, 1, 2) F(Rsend_init, 0, -1, 1, 2) \
+  F(Recv_init, 0, -1, 1, 2) F(Ibcast, 0, -1, 1, 2) F(Ireduce, 0, 1, 2, 3) \
+  F(Iallreduce, 0, 1, 2, 3) F(Iscan, 0, 1, 2, 3) F(Iexscan, 0, 1, 2, 3)
+// Those of which all memory counts as lent.
+#define PERDURE_LENDING_ALL_CALLS(F) \
+  F(Igather) F(Igatherv) F(Iscatter) F(Iscatterv) F(Iallgather) F(Iallgatherv) F(Ialltoall) \
+  F(Ialltoallv) F(Ialltoallw) F(Ireduce_scatter) F(Ireduce_scatter_block) \
+  F(Ineighbor_allgather) F(Ineighbor_allgatherv) F(Ineighbor_alltoall) F(Ineighbor_alltoallv) \
+  F(Ineighbor_alltoallw) F(Buffer_attach)
+// Since MPI 4.0.
+#define PERDURE_NEWER_LENDING_ALL_CALLS(F) \
+  F(Isendrecv) F(Isendrecv_replace) F(Bcast_init) F(Reduce_init) F(Allreduce_init) \
+  F(Scan_init) F(Exscan_init) F(Gather_init) F(Gatherv_init) F(Scatter_init) F(Scatterv_init) \
+  F(Allgather_init) F(Allgatherv_init) F(Alltoall_init) F(Alltoallv_init) F(Alltoallw_init) \
+  F(Reduce_scatter_init) F(Reduce_scatter_block_init) F(Neighbor_allgather_init) \
+  F(Neighbor_allgatherv_init) F(Neighbor_alltoall_init) F(Neighbor_alltoallv_init) \
+  F(Neighbor_alltoallw_init)
+// Which have no large-count form.
+#define PERDURE_PARTITIONED_CALLS(F) F(Psend_init) F(Precv_init)
+
 // F(X, Perdure's function). Those that make windows, and the others.
 #define PERDURE_CREATION_CALLS(F) \
   F(Win_create, win_create) F(Win_allocate, win_allocate) \

@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "base/guests.hpp"
+
 namespace perdure {
 namespace {
 
@@ -52,6 +54,7 @@ PageTableFiller::~PageTableFiller() {
 
 // A file that was cut gives EFAULT here; the kernel's own touching raises no signal.
 void PageTableFiller::work(std::byte* begin, std::uint64_t count) {
+  note_own_thread();
   for (std::uint64_t at = 0; at < count; at += step_bytes) {
     if (ending_.load(std::memory_order_relaxed)) return;
     const std::uint64_t some = std::min(step_bytes, count - at);

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/assert.hpp"
+#include "base/guests.hpp"
 
 namespace perdure {
 namespace {
@@ -33,7 +34,11 @@ ParallelWriter::ParallelWriter(Device& device, unsigned threads) : device_(devic
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   try {
-    for (unsigned i = 1; i < threads; ++i) workers_.emplace_back([this] { work(); });
+    for (unsigned i = 1; i < threads; ++i)
+      workers_.emplace_back([this] {
+        note_own_thread();
+        work();
+      });
   } catch (const std::system_error&) {
     // The limit of threads is reached: those that exist do the work, and threads() says how many.
   }

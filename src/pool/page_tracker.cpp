@@ -20,8 +20,7 @@ namespace {
 
 constexpr std::size_t chunk_bytes = std::size_t{2} << 20U;
 constexpr std::size_t compared_bytes_max = std::size_t{16} << 10U;
-constexpr std::uint8_t full_in_turn = 3;
-constexpr std::uint8_t left_versions = 60;
+constexpr std::uint8_t foreseen_versions = 60;
 
 // Of all trackers of the process: one that protects a page takes from the other what was stored.
 std::mutex watched_mutex;
@@ -117,9 +116,9 @@ Status PageTracker::watch() {
 
 Status PageTracker::collect(PageSet& changed) {
   for (std::size_t first = 0; first < chunks_.size();) {
-    const bool left = chunks_[first].left != 0;
+    const bool left = chunks_[first].left;
     std::size_t end = first;
-    while (end < chunks_.size() && (chunks_[end].left != 0) == left) ++end;
+    while (end < chunks_.size() && chunks_[end].left == left) ++end;
     if (left) {
       changed.add(range_of(first, end));
     } else {
@@ -127,25 +126,31 @@ Status PageTracker::collect(PageSet& changed) {
     }
     first = end;
   }
-  for (std::size_t chunk = 0; chunk < chunks_.size(); ++chunk) PERDURE_TRY(choose(chunk, changed));
+  for (std::size_t number = 0; number < chunks_.size(); ++number) {
+    const ByteRange range = range_of(number, number + 1);
+    note(chunks_[number], range, changed);
+    PERDURE_TRY(choose(chunks_[number], range));
+  }
   return Status::success();
 }
 
-// Whether the chunk is watched until the next collect().
-Status PageTracker::choose(std::size_t number, const PageSet& changed) {
-  Chunk& chunk = chunks_[number];
-  const ByteRange range = range_of(number, number + 1);
-  if (chunk.left != 0) {
-    if (--chunk.left != 0) return Status::success();
-    chunk.full = full_in_turn - 1;
-    return protect(range);
-  }
+void PageTracker::note(Chunk& chunk, ByteRange range, const PageSet& changed) const {
   const PageRun pages = changed.pages_of(range);
-  const bool full = changed.count(pages) * 8 >= (pages.end - pages.first) * 7;
-  chunk.full = full ? static_cast<std::uint8_t>(chunk.full + 1) : std::uint8_t{0};
-  if (chunk.full < full_in_turn) return Status::success();
-  chunk.left = left_versions;
-  return release(range);
+  const std::uint64_t count = changed.count(pages);
+  const bool full = count * 8 >= (pages.end - pages.first) * 7;
+  if (count != 0 && !full) chunk.full = 0;
+  chunk.full = static_cast<std::uint8_t>(chunk.full << 1U | (full ? 1U : 0U));
+  if (full && !chunk.left) chunk.foreseen = 0;
+}
+
+// Whether the chunk is watched until the next collect().
+Status PageTracker::choose(Chunk& chunk, ByteRange range) {
+  const bool always = (chunk.full & 0b111U) == 0b111U;
+  const bool in_turn = (chunk.full & 0b1111U) == 0b1010U;
+  const bool leave = (always || in_turn) && chunk.foreseen < foreseen_versions;
+  if (leave) ++chunk.foreseen;
+  if (std::exchange(chunk.left, leave) == leave) return Status::success();
+  return leave ? release(range) : protect(range);
 }
 
 }  // namespace perdure

@@ -13,9 +13,11 @@
 //
 // Buffers of up to 16 KiB have none, and are compared: is_worth_it().
 //
-// The first store to a page costs a fault. So a chunk of 2 MiB nearly all of whose pages changed in
-// each of the last three versions is left writable, and counts as changed; after 60 more versions
-// it is watched again for one.
+// The first store to a page costs a fault, which takes longer than to copy the page twice. So a
+// chunk of 2 MiB is left writable, and counts as changed, where it is foreseen that nearly all of
+// its pages change: they did in the last three versions, or in every second one of the last four
+// (the two arrays of a loop that overwrites them in turn). It is watched again in the versions in
+// between, and in one after 60 that were foreseen.
 //
 // The buffer must be page-aligned and have its last page to itself, and lie in no other tracker's.
 // It stays mapped until the tracker is gone, or stop() was called. Threads: stores may come from
@@ -72,11 +74,13 @@ class PageTracker {
 
  private:
   struct Chunk {
-    std::uint8_t full = 0;  // versions in turn in which nearly all of it changed
-    std::uint8_t left = 0;  // it is left writable, for so many versions
+    std::uint8_t full = 0;      // of the last versions, a bit each: nearly all of it changed
+    std::uint8_t foreseen = 0;  // so many of them were foreseen since it was looked at
+    bool left = false;          // writable until the next collect()
   };
   ByteRange range_of(std::size_t first, std::size_t end) const;
-  Status choose(std::size_t chunk, const PageSet& changed);
+  void note(Chunk& chunk, ByteRange range, const PageSet& changed) const;
+  Status choose(Chunk& chunk, ByteRange range);
 
   std::byte* base_;
   std::size_t size_bytes_;

@@ -306,18 +306,18 @@ Status Pool::commit_capture(const Status& ready) {
   return begun;
 }
 
-void Pool::commit_save(bool apart) {
+void Pool::commit_save() {
   const std::uint64_t start_ns = monotonic_ns();
   VersionUnderWay& version = under_way_.captured();
   save_captured(version);
-  if (apart && version.begun.ok()) version.begun = device_->fence();  // device.hpp, D4
-  if (!apart) version.blocked_ns += monotonic_ns() - start_ns;
+  version.blocked_ns += monotonic_ns() - start_ns;
   run_page_.set_phase(RunPhase::computing);
 }
 
-Result<std::uint64_t> Pool::commit_captured() {
+Result<std::uint64_t> Pool::commit_captured(const Status& saved) {
   const CollectiveCall call(group_, "perdure_ipv_persist");
   VersionUnderWay version = under_way_.take_captured();
+  if (version.begun.ok()) version.begun = saved;
   if (Status state = check_committable(); !state.ok()) return refuse_commit(state);
   return save_and_finish(std::move(version), monotonic_ns());
 }

@@ -119,14 +119,13 @@ class Pool {
   Result<std::uint64_t> commit(const Status& ready = Status::success());
 
   // The parts of commit(), for a caller whose version is finished later: commit_capture() takes the
-  // scalars as they are now; commit_save(), of any thread, saves the arrays, all of which have a
-  // writer, and fences if it is `apart`: in another thread than the one that finishes. Both are
+  // scalars as they are now; commit_save() saves the arrays, all of which have a writer. Both are
   // local. commit_captured() does the rest; what the others could not do it reports to the other
   // ranks. In between nothing else of the pool is called.
   Status commit_capture(const Status& ready = Status::success());
-  void commit_save(bool apart);
-  // [collective] Also without commit_save(), which it then does.
-  Result<std::uint64_t> commit_captured();
+  void commit_save();
+  // [collective] Also without commit_save(), which it then does. `saved`: what was left of that.
+  Result<std::uint64_t> commit_captured(const Status& saved = Status::success());
 
   // From here on no other array is opened and no companion added; `why` says what to do instead.
   void close_to_others(std::string why) { closed_to_others_ = std::move(why); }

@@ -472,7 +472,7 @@ TEST_F(PoolTest, a_version_is_finished_when_the_next_one_is_stored_to_a_spare_co
     store(plain, version);
     const std::uint32_t saved = spared->working_copy();
     ASSERT_TRUE(pool_->commit_capture().ok());
-    pool_->commit_save(version % 2 == 0);
+    pool_->commit_save();
     EXPECT_FALSE(plain->move_on());
     ASSERT_TRUE(spared->move_on());
     EXPECT_NE(spared->working_copy(), saved);

@@ -274,6 +274,12 @@ void VersionedArray::choose_working() {
   if (checked_) checked_->allow_only(working_copy_);
 }
 
+void VersionedArray::work_on(std::uint32_t copy) {
+  PERDURE_ASSERT(twin_writer_ != nullptr && saved_copy_ == no_copy);
+  PERDURE_ASSERT((named_copies() >> copy & 1) == 0);
+  working_copy_ = copy;
+}
+
 bool VersionedArray::move_on() {
   PERDURE_ASSERT(twin_writer_ != nullptr && saved_copy_ == no_copy);
   const std::uint64_t taken =

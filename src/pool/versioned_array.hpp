@@ -168,6 +168,10 @@ class VersionedArray {
   // where it is, and another copy, which neither is nor will be named, is the working one. Once in
   // a version. False: there is none, and the version under way must be finished first.
   bool move_on();
+  // The writer has the next version's contents in `copy`, which no version names.
+  void work_on(std::uint32_t copy);
+  // Another one for the one that it had; no version is under way.
+  void set_writer(TwinWriter& writer) { twin_writer_ = &writer; }
   // Brings the working copy up to date (A2) except for the caller's fence. Returns bytes written.
   Result<std::uint64_t> save();
   // Makes the entry of this array in the next version name the working copy. After save().

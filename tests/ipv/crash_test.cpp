@@ -31,33 +31,32 @@ std::string name_of(const testing::TestParamInfo<SweepCase>& info) {
 // What each iteration does: every way in which an object changes, or does not.
 void run_iteration(ModelJob& job, std::uint64_t iteration, Random& random) {
   const std::uint64_t bytes = job.now.bytes.size();
-  std::vector<ByteRange> rows;
+  const auto nest = [&](std::uint64_t first, std::vector<std::size_t> counts,
+                        std::vector<std::size_t> strides) {
+    job.nest({first, std::move(counts), std::move(strides), {}}, random);
+  };
   switch (iteration % 9) {
-    case 0:  // all, row after row, with ragged lines
-      for (std::uint64_t at = 0; at < bytes; at += 700) {
-        rows.push_back({at, std::min(at + 700, bytes)});
-      }
-      return job.nest(rows, false, random);
+    case 0:  // all, with ragged lines
+      nest(0, {700, 6}, {1, 700});
+      return nest(4200, {bytes - 4200}, {1});
     case 1:  // some rows of it: the others must come from the version before, or the one before
              // that
-      for (std::uint64_t at = 100; at + 600 <= bytes; at += 1100) rows.push_back({at, at + 600});
-      return job.nest(rows, false, random);
+      return nest(100, {600, 4}, {1, 1100});
     case 2:
       return;  // nothing
     case 3:    // a nest, then a store that nobody announced
-      job.nest({{512, 1536}}, false, random);
+      nest(512, {1024}, {1});
       return job.store({1000, 1300}, false, random);
-    case 4:  // boxes: of one thread, and of a team, which may store past the cache
-      job.box_nest(64, {48, 3, 2}, {1, 64, 1024}, 1, random);
-      return job.box_nest(100, {700, 4}, {1, 1000}, 2, random);
+    case 4:
+      nest(64, {48, 3, 2}, {1, 64, 1024});
+      return nest(100, {700, 4}, {1, 1000});
     case 5:  // rows that share lines with the ghost cells between them
-      for (std::uint64_t at = 24; at + 600 <= bytes; at += 616) rows.push_back({at, at + 600});
-      return job.nest(rows, false, random);
-    case 6:  // the same as a box, and rows between which there is nothing
-      job.box_nest(40, {600, 7}, {1, 616}, 1, random);
-      return job.box_nest(8, {520, 8}, {1, 520}, 1, random);
+      return nest(24, {600, 7}, {1, 616});
+    case 6:  // the same twice, and rows between which there is nothing
+      nest(40, {600, 7}, {1, 616});
+      return nest(8, {520, 8}, {1, 520});
     case 7:  // more nests than are closed to stores that nobody announces, and such a store
-      for (int nest = 0; nest < 6; ++nest) job.nest({{512, 1536}}, false, random);
+      for (int i = 0; i < 6; ++i) nest(512, {1024}, {1});
       return job.store({bytes - 700, bytes - 690}, false, random);
     default:
       return job.store({bytes - 9, bytes}, false, random);

@@ -15,6 +15,8 @@ program heat
   character(len=256) :: path, text
   integer :: j
   type(perdure_ipv_options) :: options
+  type(perdure_ipv_box) :: box
+  type(perdure_ipv_answer) :: by
   type(perdure_ipv_object_status) :: status
 
   call get_command_argument(1, path)
@@ -34,18 +36,22 @@ program heat
   if (perdure_ipv_object("v", c_loc(u(3, 3)), 8_c_size_t) == 0) stop "overlapping objects"
   if (len(perdure_last_error()) == 0) stop "no sentence"
   call check(perdure_ipv_restart(version))
+  box%first = memory
+  box%counts(1) = 8_c_size_t * n * m
   print '(a, i0, a, i0)', "version ", version, " step ", step
   do while (step < steps)
+    by = perdure_ipv_box_begin(box)
     do j = 1, m
       call relax(u(:, j))
     end do
-    call perdure_ipv_nest_end(memory)
-    u(1, 1) = u(1, 1) + 1  ! that no row announces
+    if (by%how /= perdure_ipv_no_box) call perdure_ipv_box_end(box, 0_c_int)
+    u(1, 1) = u(1, 1) + 1  ! that no box announces
     step = step + 1
     call check(perdure_ipv_persist(version))
   end do
   call check(perdure_ipv_status("u", status))
-  if (version > 0 .and. status%versions > 0 .and. status%rows == 0) stop "no rows"
+  if (status%tier == perdure_ipv_stream .and. status%versions > 0 .and. status%rows == 0) &
+    stop "no rows"
   call check(perdure_ipv_close())
   print '(a, i0, a, es23.16)', "version ", version, " sum ", sum(u * u)
   call check(perdure_close(pool))
@@ -53,18 +59,15 @@ program heat
 
 contains
 
-  ! Each value moves towards the one after it: a load of a neighbour would not be the row's alone.
+  ! A load of a neighbour would have to be of a row that is finished.
   subroutine relax(column)
     real(c_double), intent(inout), target, contiguous :: column(:)
     real(c_double), pointer :: from(:)
-    type(perdure_ipv_row) :: row
     integer :: i
-    row = perdure_ipv_row_begin(c_loc(column), 8_c_size_t * size(column))
-    call c_f_pointer(moved(column, row%load), from, [size(column)])
+    call c_f_pointer(moved(column, by%load), from, [size(column)])
     do i = 1, size(column)
       column(i) = 0.75 * from(i) + 0.001 * i
     end do
-    call perdure_ipv_row_end(c_loc(column), 8_c_size_t * size(column))
   end subroutine
 
   type(c_ptr) function moved(column, by)

@@ -4,7 +4,8 @@
 
     kill.py [--kills N] [--seed S] PROGRAM...          each as MPIEXEC:RANKS:PATH, or PATH alone
 
-Each trial draws a tier, a lag, whether a thread works beside the program, and the moments; one
+Each trial draws a tier, a lag, whether a thread works beside the program, whether versions are
+verified, and the moments; a pair is in all of them. One
 process of the job gets SIGKILL, a launcher ends the others. Fails if a restart gave other contents,
 less than a version that a rank had seen durable, or no version where it should.
 """
@@ -90,7 +91,8 @@ def run_trial(program: str, folder: Path, draw: random.Random, seed: int) -> tup
     pool, kills = folder / "pool", 0
     for attempt in range(1 + draw.randint(1, 3), 0, -1):
         environment = {"PERDURE_IPV": f"tier={draw.choice(TIERS)},lag={draw.choice('01')},"
-                                      f"helper={draw.choice(('on', 'off'))}"}
+                                      f"helper={draw.choice(('on', 'off'))},"
+                                      f"verify={draw.choice(('on', 'off', 'off'))}"}
         job = launch(program, pool, seed, environment)
         killed = attempt > 1 and kill_one(program, pool, job, draw, draw.uniform(0, 0.15))
         kills += killed

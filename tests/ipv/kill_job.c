@@ -24,6 +24,8 @@
 enum { rows = 40, columns = 515, cells = rows * columns, flags = 37 };
 
 static uint64_t *grid, shadow[cells], small[flags], small_shadow[flags];
+/* A pair, of which no step stores to the first row. */
+static uint64_t *wave[2], wave_shadow[2][cells];
 static int rank;
 
 static void check(int code, const char* what) {
@@ -41,7 +43,12 @@ static uint64_t stride_of(uint64_t step) {
   return step % 4 == 1 ? 3 : 1;
 }
 
+static void step_of_wave(const uint64_t* from, uint64_t* to, uint64_t step) {
+  for (uint64_t i = columns; i < cells; i++) to[i] = mixed(from[i - columns], i, step) + from[i];
+}
+
 static void step_of_shadow(uint64_t step) {
+  step_of_wave(wave_shadow[(step + 1) % 2], wave_shadow[step % 2], step);
   if (step % 4 == 3) {
     for (uint64_t i = step % 11; i < cells; i += 1000) shadow[i] = mixed(shadow[i], i, step);
   } else if (step % 4 != 2) {
@@ -55,25 +62,35 @@ static void step_of_shadow(uint64_t step) {
 }
 
 static void step_of_grid(uint64_t step) {
+  step_of_wave(wave[(step + 1) % 2], wave[step % 2], step);
   if (step % 4 == 3) {
     for (uint64_t i = step % 11; i < cells; i += 1000) grid[i] = mixed(grid[i], i, step);
   } else if (step % 4 != 2) { /* 2: the grid does not change */
-    for (uint64_t j = 0; j < rows; j += stride_of(step)) {
+    const uint64_t stride = stride_of(step);
+    const struct perdure_ipv_box box = {grid,
+                                        2,
+                                        {columns * sizeof *grid, (rows + stride - 1) / stride},
+                                        {1, stride * columns * sizeof *grid},
+                                        NULL,
+                                        0};
+    const struct perdure_ipv_answer by = perdure_ipv_box_begin(&box);
+    for (uint64_t j = 0; j < rows; j += stride) {
       uint64_t* row = grid + j * columns;
-      struct perdure_ipv_row by = perdure_ipv_row_begin(row, columns * sizeof *row);
       for (uint64_t i = 0; i < columns; i++) {
         row[i] = mixed(AT(by.load, row[i]), j * columns + i, step);
       }
-      perdure_ipv_row_end(row, columns * sizeof *row);
     }
-    perdure_ipv_nest_end(grid);
+    if (by.how != PERDURE_IPV_NO_BOX) perdure_ipv_box_end(&box, 0);
   }
   if (step % 3 == 0) small[step % flags] = mixed(small[step % flags], 0, step);
 }
 
 static void check_contents(uint64_t step) {
   for (uint64_t s = 1; s <= step; s++) step_of_shadow(s);
-  if (memcmp(grid, shadow, sizeof shadow) == 0 && memcmp(small, small_shadow, sizeof small) == 0) {
+  void* alive = NULL;
+  check(perdure_ipv_alive("wave", &alive), "alive");
+  if (alive == wave[step % 2] && memcmp(alive, wave_shadow[step % 2], sizeof shadow) == 0 &&
+      memcmp(grid, shadow, sizeof shadow) == 0 && memcmp(small, small_shadow, sizeof small) == 0) {
     return;
   }
   fprintf(stderr, "rank %d: step %llu has other contents\n", rank, (unsigned long long)step);
@@ -100,11 +117,13 @@ int main(int argc, char** argv) {
   if (ack < 0 || pread(ack, &seen, sizeof seen, 0) < 0) return 1;
 
   grid = perdure_ipv_alloc(cells * sizeof *grid);
-  if (grid == NULL) return 1;
+  for (int i = 0; i < 2; i++) wave[i] = perdure_ipv_alloc(cells * sizeof *grid);
+  if (grid == NULL || wave[0] == NULL || wave[1] == NULL) return 1;
   check(perdure_scalar(pool, "step", &step, sizeof step), "scalar");
   check(perdure_ipv_open(pool, NULL), "ipv_open");
   check(perdure_ipv_object("grid", grid, cells * sizeof *grid, NULL), "object");
   check(perdure_ipv_object("small", small, sizeof small, NULL), "object");
+  check(perdure_ipv_pair("wave", wave[0], wave[1], cells * sizeof *grid), "pair");
   check(perdure_ipv_restart(&version), "restart");
   if (version < seen) {
     fprintf(stderr, "rank %d: version %llu came back, but %llu was durable\n", rank,
@@ -122,6 +141,7 @@ int main(int argc, char** argv) {
   }
   for (uint64_t i = 0; i < cells; i++) shadow[i] = 0;
   memset(small_shadow, 0, sizeof small_shadow);
+  memset(wave_shadow, 0, sizeof wave_shadow);
   check_contents(step);
   check(perdure_ipv_close(), "ipv_close");
   check(perdure_close(pool), "close");

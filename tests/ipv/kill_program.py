@@ -162,7 +162,7 @@ def run_trial(given, folder: Path, draw: random.Random, usual: Undisturbed, tall
     for attempt in range(attempts, -1, -1):
         beside = draw.choice(("on", "off"))
         lag = draw.choice((0, 1))
-        request = f"tier={draw.choice(TIERS)},lag={lag},helper={beside}"
+        request = f"tier={draw.choice(TIERS)},lag={lag},helper={beside},box_bytes=1"
         point = point_of_commit(given, draw, begun, usual) if attempt > 0 else ""
         job = launch(given, pool, request, point)
         where = f"trial {tally.trials}, run {attempts - attempt}, {request} {point}"

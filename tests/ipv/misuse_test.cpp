@@ -256,42 +256,64 @@ TEST_F(IpvMisuse, the_report_tells_what_was_done) {
 
 TEST_F(IpvMisuse, hooks_for_other_memory_do_nothing) {
   std::vector<char> other(4096, 'x');
-  perdure_ipv_row row = perdure_ipv_row_begin(other.data(), other.size());
-  EXPECT_EQ(row.load, 0);
-  EXPECT_EQ(row.past_cache, 0);
+  const perdure_ipv_box none{other.data(), 1, {other.size()}, {1}, nullptr, 0};
+  EXPECT_EQ(perdure_ipv_box_begin(&none).how, PERDURE_IPV_NO_BOX);
   start(PERDURE_IPV_STREAM);
-  row = perdure_ipv_row_begin(other.data(), other.size());
-  EXPECT_EQ(row.past_cache, 0);
-  perdure_ipv_row_end(other.data(), other.size());
-  perdure_ipv_nest_end(other.data());
+  EXPECT_EQ(perdure_ipv_box_begin(&none).how, PERDURE_IPV_NO_BOX);
+  perdure_ipv_box_end(&none, 0);
   perdure_ipv_plain(other.data());
   perdure_ipv_touch(other.data(), other.size());
   EXPECT_EQ(perdure_ipv_pin(other.data()), PERDURE_E_NOT_FOUND);
-  // A row that reaches beyond its object is not one: it is stored to in place.
-  row = perdure_ipv_row_begin(memory_ + 4096, object_bytes);
-  EXPECT_EQ(row.load, 0);
-  EXPECT_EQ(row.past_cache, 0);
-  perdure_ipv_row_end(memory_ + 4096, object_bytes);
-  perdure_ipv_nest_end(memory_);
+  // A box that reaches beyond its object is not taken: it is stored to in place.
+  const perdure_ipv_box beyond{memory_ + 4096, 1, {object_bytes}, {1}, nullptr, 0};
+  EXPECT_EQ(perdure_ipv_box_begin(&beyond).how, PERDURE_IPV_NO_BOX);
+}
+
+TEST_F(IpvMisuse, no_box_is_taken_of_which_the_nest_touches_the_object) {
+  ::setenv("PERDURE_IPV", "helper=off", 1);  // no thread that is still about to say whose it is
+  start(PERDURE_IPV_STREAM);
+  const auto first = reinterpret_cast<std::uintptr_t>(memory_);
+  const auto how_with = [&](std::uintptr_t low, std::uintptr_t high) {
+    const perdure_ipv_range other{low, high};
+    const perdure_ipv_box box{memory_, 1, {4096}, {1}, &other, 1};
+    const auto how = perdure_ipv_box_begin(&box).how;
+    if (how != PERDURE_IPV_NO_BOX) {
+      std::memset(memory_, 1, 4096);
+      perdure_ipv_box_end(&box, 0);
+    }
+    return how;
+  };
+  EXPECT_NE(how_with(first - 100, first), PERDURE_IPV_NO_BOX);
+  EXPECT_NE(how_with(first + object_bytes, first + object_bytes + 1), PERDURE_IPV_NO_BOX);
+  EXPECT_EQ(how_with(first - 100, first + 1), PERDURE_IPV_NO_BOX);
+  EXPECT_EQ(how_with(first + object_bytes - 1, first + object_bytes), PERDURE_IPV_NO_BOX);
+  EXPECT_EQ(how_with(first, first - 1), PERDURE_IPV_NO_BOX) << "it wraps";
+}
+
+TEST_F(IpvMisuse, one_box_of_an_object_is_open_at_a_time) {
+  ::setenv("PERDURE_IPV", "helper=off", 1);  // no thread that is still about to say whose it is
+  start(PERDURE_IPV_STREAM);
+  const perdure_ipv_box box{memory_, 1, {4096}, {1}, nullptr, 0};
+  const perdure_ipv_box second{memory_ + 4096, 1, {1024}, {1}, nullptr, 0};
+  ASSERT_NE(perdure_ipv_box_begin(&box).how, PERDURE_IPV_NO_BOX);
+  EXPECT_EQ(perdure_ipv_box_begin(&second).how, PERDURE_IPV_NO_BOX);
+  std::memset(memory_, 1, 4096);
+  perdure_ipv_box_end(&box, 0);
 }
 
 // Two ends of each would be flushed for the few lines in between.
-TEST_F(IpvMisuse, short_rows_stay_in_the_cache_by_themselves_and_in_a_box) {
+TEST_F(IpvMisuse, short_rows_stay_in_the_cache) {
+  ::setenv("PERDURE_IPV", "helper=off", 1);  // no thread that is still about to say whose it is
   start(PERDURE_IPV_STREAM);
   for (int iteration = 0; iteration < 3; ++iteration) {
     for (const std::size_t bytes : {std::size_t{256}, std::size_t{1024}}) {
-      const std::size_t counts[] = {bytes, 8};
-      const std::size_t strides[] = {1, bytes};
-      const perdure_ipv_row row = perdure_ipv_row_begin(memory_, bytes);
-      std::memset(memory_, iteration, bytes);
-      perdure_ipv_row_end(memory_, bytes);
-      const perdure_ipv_row box = perdure_ipv_box_begin(memory_ + 2048, 2, counts, strides);
-      std::memset(memory_ + 2048, iteration, 8 * bytes);
-      perdure_ipv_box_end(memory_ + 2048, 2, counts, strides);
-      EXPECT_EQ(box.past_cache, row.past_cache);
-      EXPECT_EQ(row.past_cache, bytes > 512 ? 1 : 0) << bytes << ", iteration " << iteration;
+      const perdure_ipv_box box{memory_, 2, {bytes, 4}, {1, bytes}, nullptr, 0};
+      const perdure_ipv_answer by = perdure_ipv_box_begin(&box);
+      const perdure_ipv_how wanted = bytes > 512 ? PERDURE_IPV_BOX_PAST_CACHE : PERDURE_IPV_BOX;
+      EXPECT_EQ(by.how, wanted) << bytes << ", iteration " << iteration;
+      std::memset(memory_, iteration, 4 * bytes);
+      perdure_ipv_box_end(&box, 0);
     }
-    perdure_ipv_nest_end(memory_);
     ASSERT_EQ(perdure_ipv_persist(nullptr), PERDURE_OK);
   }
 }

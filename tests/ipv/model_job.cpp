@@ -2,9 +2,9 @@
 #include "model_job.hpp"
 
 #include <sys/mman.h>
+#include <algorithm>
 
 #include <cstring>
-#include <thread>
 
 namespace perdure {
 namespace {
@@ -98,7 +98,8 @@ Result<std::uint64_t> ModelJob::start(const ModelVersion& fresh) {
   std::memcpy(address_, fresh.bytes.data(), fresh.bytes.size());
   step_ = fresh.step;
   PERDURE_TRY(pool_->bind_scalar("step", &step_, sizeof step_));
-  PERDURE_TRY(set_->add("u", address_, shape_.bytes, shape_.tier, shape_.bytes >= page_bytes));
+  const bool whole_pages = shape_.bytes >= page_bytes && !shape_.shared_end;
+  PERDURE_TRY(set_->add("u", address_, shape_.bytes, shape_.tier, whole_pages));
   auto version = set_->restart();
   if (!version.ok()) return version;
   std::memcpy(now.bytes.data(), address_, now.bytes.size());
@@ -114,10 +115,10 @@ void ModelJob::check(std::uint64_t offset, std::uint8_t found, const char* what)
 }
 
 // As a loop would: each element is loaded, stored, and perhaps loaded again.
-void ModelJob::overwrite(ByteRange row, const perdure_ipv_row& by, Random& random) {
+void ModelJob::overwrite(ByteRange row, ptrdiff_t load, Random& random) {
   const bool again = below(random, 2) == 0;
   for (std::uint64_t i = row.begin; i < row.end; ++i) {
-    check(i, address()[static_cast<std::ptrdiff_t>(i) + by.load], "a load before the store");
+    check(i, address()[static_cast<std::ptrdiff_t>(i) + load], "a load before the store");
     now.bytes[i] = static_cast<std::uint8_t>(random());
     address()[i] = now.bytes[i];
     if (again) {
@@ -126,98 +127,31 @@ void ModelJob::overwrite(ByteRange row, const perdure_ipv_row& by, Random& rando
   }
 }
 
-// The device takes stores of row_end(…, true) for such that went past the cache.
-void ModelJob::end(ByteRange row, const perdure_ipv_row& by, Random& random) {
-  object().row_end(row, by.past_cache != 0 && below(random, 2) == 0);
-}
-
-void ModelJob::nest(const std::vector<ByteRange>& rows, bool together, Random& random) {
-  std::size_t next = 0;
-  const bool disjoint =
-      rows.size() >= 2 && (rows[0].end <= rows[1].begin || rows[1].end <= rows[0].begin);
-  if (together && disjoint) {
-    const auto one = object().row_begin(rows[0]);
-    const auto other = object().row_begin(rows[1]);
-    overwrite(rows[1], other, random);
-    overwrite(rows[0], one, random);
-    end(rows[0], one, random);
-    end(rows[1], other, random);
-    next = 2;
-  }
-  for (; next < rows.size(); ++next) {
-    const auto by = object().row_begin(rows[next]);
-    overwrite(rows[next], by, random);
-    end(rows[next], by, random);
-  }
-  set().nest_end(object());
-}
-
-// A thread's part of a box's rows, as overwrite() has it.
-std::string ModelJob::overwrite_part(const std::vector<ByteRange>& part, const perdure_ipv_row& by,
-                                     std::uint64_t seed) {
-  Random random(seed);
-  std::string found;
-  for (const ByteRange& range : part) {
-    for (std::uint64_t i = range.begin; i < range.end; ++i) {
-      const std::uint8_t loaded = address()[static_cast<std::ptrdiff_t>(i) + by.load];
-      if (loaded != now.bytes[i] && found.empty()) {
-        found = "a thread's load of byte " + std::to_string(i) + " gave " + std::to_string(loaded) +
-                ", not " + std::to_string(now.bytes[i]);
-      }
-      now.bytes[i] = static_cast<std::uint8_t>(random());
-      address()[i] = now.bytes[i];
-    }
-  }
-  return found;
-}
-
-// Rows are cut anywhere, also within a line.
-void ModelJob::overwrite_by_team(const std::vector<ByteRange>& rows, const perdure_ipv_row& by,
-                                 unsigned threads, Random& random) {
-  std::vector<std::vector<ByteRange>> parts(threads);
-  for (const ByteRange& row : rows) {
-    const std::uint64_t cut = row.begin + below(random, row.end - row.begin + 1);
-    parts[below(random, threads)].push_back({row.begin, cut});
-    parts[below(random, threads)].push_back({cut, row.end});
-    loads += row.end - row.begin;
-  }
-  std::vector<std::string> found(threads);
-  std::vector<std::thread> team;
-  for (unsigned thread = 0; thread < threads; ++thread) {
-    team.emplace_back(
-        [&, thread, seed = random()] { found[thread] = overwrite_part(parts[thread], by, seed); });
-  }
-  for (std::thread& member : team) member.join();
-  for (const std::string& one : found) {
-    if (wrong.empty()) wrong = one;
-  }
-}
-
-void ModelJob::box_nest(std::uint64_t first, const std::vector<std::size_t>& counts,
-                        const std::vector<std::size_t>& strides, unsigned threads, Random& random) {
-  const InPlaceObject::Box box{first, static_cast<unsigned>(counts.size()), counts.data(),
-                               strides.data()};
+void ModelJob::nest(const ModelBox& of, Random& random) {
+  perdure_ipv_box box{};
+  box.first = address_ + of.first;
+  box.dimensions = of.counts.size();
+  std::ranges::copy(of.counts, box.counts);
+  std::ranges::copy(of.strides, box.strides);
+  const perdure_ipv_range other{object().first() + of.other.begin, object().first() + of.other.end};
+  box.others = &other;
+  box.other_count = of.other.begin == of.other.end ? 0 : 1;
   const auto by = object().box_begin(box);
-  std::vector<ByteRange> rows;
-  std::vector<std::size_t> at(counts.size(), 0);
+  if (by.how != PERDURE_IPV_NO_BOX) ++boxes;
+  if (by.how == PERDURE_IPV_NO_BOX && !shape_.guard) object().plain();
+  std::vector<std::size_t> at(of.counts.size(), 0);
   for (bool more = true; more;) {
-    std::uint64_t begin = first;
-    for (std::size_t d = 1; d < counts.size(); ++d) begin += at[d] * strides[d];
-    rows.push_back({begin, begin + counts[0]});
+    std::uint64_t begin = of.first;
+    for (std::size_t d = 1; d < of.counts.size(); ++d) begin += at[d] * of.strides[d];
+    overwrite({begin, begin + of.counts[0]}, by.load, random);
     std::size_t d = 1;
-    for (; d < counts.size() && ++at[d] == counts[d]; ++d) at[d] = 0;
-    more = d < counts.size();
+    for (; d < of.counts.size() && ++at[d] == of.counts[d]; ++d) at[d] = 0;
+    more = d < of.counts.size();
   }
-  if (threads > 1) {
-    overwrite_by_team(rows, by, threads, random);
-  } else {
-    for (const ByteRange& row : rows) {
-      overwrite(row, by, random);
-      if (by.past_cache != 0) object().note_part(row);
-    }
-  }
-  if (by.past_cache != 0 && below(random, 2) == 0) object().box_end_past_cache(box);
-  set().nest_end(object());
+  if (by.how == PERDURE_IPV_NO_BOX) return;
+  // The device takes the stores of rows for such that went past the cache, if box_end() says so.
+  const bool past_cache = by.how == PERDURE_IPV_BOX_PAST_CACHE && below(random, 2) == 0;
+  set().box_end(object(), box, past_cache);
 }
 
 void ModelJob::store(ByteRange range, bool hook, Random& random) {

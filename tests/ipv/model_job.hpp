@@ -25,6 +25,7 @@ inline std::uint64_t below(Random& random, std::uint64_t bound) {
 struct ModelShape {
   std::uint64_t bytes = 9000;
   std::uint64_t misaligned = 0;  // bytes after a page's beginning
+  bool shared_end = false;       // its last page may hold other memory
   Tier tier = PERDURE_IPV_AUTO;
   unsigned lag = 1;
   bool helper = false;
@@ -38,6 +39,14 @@ struct ModelVersion {
   std::vector<std::uint8_t> bytes;
   std::uint64_t step = 0;
   bool operator==(const ModelVersion&) const = default;
+};
+
+// Offsets in the object. `other`: what else the nest says that it may touch; it does not.
+struct ModelBox {
+  std::uint64_t first;
+  std::vector<std::size_t> counts;
+  std::vector<std::size_t> strides;
+  ByteRange other;
 };
 
 class ModelJob {
@@ -55,13 +64,9 @@ class ModelJob {
   Pool& pool() { return *pool_; }
   volatile std::uint8_t* address() { return reinterpret_cast<volatile std::uint8_t*>(address_); }
 
-  // A nest that overwrites these rows in this order. `together`: the first two are open at once,
-  // if they are disjoint.
-  void nest(const std::vector<ByteRange>& rows, bool together, Random& random);
-  // A box whose rows `threads` threads overwrite.
-  void box_nest(std::uint64_t first, const std::vector<std::size_t>& counts,
-                const std::vector<std::size_t>& strides, unsigned threads, Random& random);
-  // Stores that no row announces; `hook`: by perdure_ipv_plain().
+  // A nest that overwrites the box.
+  void nest(const ModelBox& box, Random& random);
+  // Stores that no box announces; `hook`: by perdure_ipv_plain().
   void store(ByteRange range, bool hook, Random& random);
   void compare(ByteRange range);
   Result<std::uint64_t> persist();
@@ -69,14 +74,10 @@ class ModelJob {
   ModelVersion now;   // what the object and the scalar hold
   std::string wrong;  // the first load that differed
   std::uint64_t loads = 0;
+  std::uint64_t boxes = 0;  // that were taken
 
  private:
-  void overwrite(ByteRange row, const perdure_ipv_row& by, Random& random);
-  void end(ByteRange row, const perdure_ipv_row& by, Random& random);
-  std::string overwrite_part(const std::vector<ByteRange>& part, const perdure_ipv_row& by,
-                             std::uint64_t seed);
-  void overwrite_by_team(const std::vector<ByteRange>& rows, const perdure_ipv_row& by,
-                         unsigned threads, Random& random);
+  void overwrite(ByteRange row, ptrdiff_t load, Random& random);
   void check(std::uint64_t offset, std::uint8_t found, const char* what);
 
   ModelShape shape_;

@@ -3,16 +3,15 @@
  * placed by hand, and mistakes that are planted by the name in the first argument:
  *
  *   none        the rules are kept
- *   rows        the same, rows in descending order, overlapping ones, and ones within a box
- *   skip        in iteration 50 a plane is announced and not stored to
+ *   rows        the same, planes in descending order, and boxes that overlap or have gaps
+ *   skip        in iteration 50 a plane of the box is not stored to
  *   late        a load after the update goes where loads before it go
- *   partial     a row is not wholly stored to
+ *   partial     planes are not wholly stored to
  *   stencil     a nest reads the neighbour that it has not updated yet
  *   unannounced a store within a nest, beyond what was announced
  *   flushed     a store to what perdure_flush_async() was given
- *   unended     nest_end is missing
+ *   unended     box_end is missing
  *   committed   a store goes where only loads go
- *   outside     a row sticks out of the object
  *
  * A mistake is in a line that is marked with its name. Prints the sum of the field. The second
  * argument is the exit code, or "_exit". With WITH_POOL it is linked with libperdure and opens a
@@ -40,71 +39,76 @@ static int is(const char* name) {
   return strcmp(mistake, name) == 0;
 }
 
-static void update_row(double* row, int count, struct perdure_ipv_row at) {
+static void update_row(double* row, int count, struct perdure_ipv_answer at) {
   for (int i = 0; i < count; ++i) {
     row[i] = 0.5 * AT(at.load, row[i]) + iteration;
   }
 }
 
-static void update_plane(int k) {
+static struct perdure_ipv_box planes_from(int k, int count) {
+  const struct perdure_ipv_box box = {u + k * plane,          2,    {plane * sizeof *u, count},
+                                      {1, plane * sizeof *u}, NULL, 0};
+  return box;
+}
+
+static void update_plane(int k, struct perdure_ipv_answer at) {
   double* first = u + k * plane;
-  const size_t bytes = plane * sizeof *u;
-  struct perdure_ipv_row at = perdure_ipv_row_begin(first, bytes);
-  if (is("skip") && iteration == wrong_iteration && k == 3) {
-    perdure_ipv_row_end(first, bytes); /* MISTAKE skip */
-    return;
-  }
+  if (is("skip") && iteration == wrong_iteration && k == 3) return;
   int count = plane;
   if (is("partial")) count = plane - 1;
   update_row(first, count, at);
   if (is("late")) first[0] += AT(at.load, first[1]);     /* MISTAKE late */
   if (is("committed")) AT(at.load, first[1]) = 1;        /* MISTAKE committed */
-  if (is("unannounced") && k == 1) u[4 * plane + 7] = 1; /* MISTAKE unannounced */
-  perdure_ipv_row_end(first, bytes);                     /* MISTAKE partial */
+  if (is("unannounced") && k == 1) u[5 * plane + 7] = 1; /* MISTAKE unannounced */
 }
 
 static void sweep_stencil(void) {
+  const struct perdure_ipv_box all = planes_from(0, planes);
+  struct perdure_ipv_answer at = perdure_ipv_box_begin(&all);
   for (int j = 0; j < planes * rows; ++j) {
     double* row = u + j * columns;
-    struct perdure_ipv_row at = perdure_ipv_row_begin(row, columns * sizeof *u);
     for (int i = 0; i + 1 < columns; ++i) {
       double right = row[i + 1]; /* MISTAKE stencil */
       row[i] = AT(at.load, row[i]) + right;
     }
     row[columns - 1] = AT(at.load, row[columns - 1]);
-    perdure_ipv_row_end(row, columns * sizeof *u);
   }
-  perdure_ipv_nest_end(u);
+  perdure_ipv_box_end(&all, 0);
 }
 
-/* Rows 1 and 2 of all planes at once, then planes from the last one, and a row twice. */
+/* Rows 1 and 2 of all planes, then plane after plane from the last one, and a few numbers twice. */
 static void sweep_in_other_orders(void) {
-  const size_t counts[3] = {columns * sizeof *u, 2, planes};
-  const size_t strides[3] = {1, columns * sizeof *u, plane * sizeof *u};
-  double* first = u + columns;
-  struct perdure_ipv_row at = perdure_ipv_box_begin(first, 3, counts, strides);
+  const struct perdure_ipv_box box = {
+      u + columns, 3, {columns * sizeof *u, 2, planes}, {1, columns * sizeof *u, plane * sizeof *u},
+      NULL,        0};
+  struct perdure_ipv_answer at = perdure_ipv_box_begin(&box);
   for (int k = 0; k < planes; ++k) {
-    for (int j = 0; j < 2; ++j) update_row(first + k * plane + j * columns, columns, at);
+    for (int j = 0; j < 2; ++j) update_row(u + columns + k * plane + j * columns, columns, at);
   }
-  perdure_ipv_box_end(first, 3, counts, strides);
-  perdure_ipv_nest_end(u);
-  for (int k = planes - 1; k >= 0; --k) update_plane(k);
-  double* twice = u + plane - 3;
-  at = perdure_ipv_row_begin(twice, 9 * sizeof *u);
-  update_row(twice, 9, at);
-  perdure_ipv_row_end(twice, 9 * sizeof *u);
-  perdure_ipv_nest_end(u);
+  perdure_ipv_box_end(&box, 0);
+  for (int k = planes - 1; k >= 0; --k) {
+    const struct perdure_ipv_box one = planes_from(k, 1);
+    update_plane(k, perdure_ipv_box_begin(&one));
+    perdure_ipv_box_end(&one, 0);
+  }
+  const struct perdure_ipv_box twice = {u + plane - 3, 1, {9 * sizeof *u}, {1}, NULL, 0};
+  at = perdure_ipv_box_begin(&twice);
+  update_row(u + plane - 3, 9, at);
+  perdure_ipv_box_end(&twice, 0);
 }
 
 static void sweep(void) {
   const int is_reversed = is("rows") && iteration % 3 == 0;
   /* The first and the last plane are not part of the nest: their contents are copied. */
-  for (int k = 1; k < planes - 1; ++k) update_plane(is_reversed ? planes - 1 - k : k);
-  if (is("outside")) {
-    double* last = u + cells - 2;
-    perdure_ipv_row_begin(last, 3 * sizeof *u); /* MISTAKE outside */
+  const struct perdure_ipv_box inner = planes_from(1, planes - 2);
+  const struct perdure_ipv_answer at = perdure_ipv_box_begin(&inner);
+  for (int k = 1; k < planes - 1; ++k) update_plane(is_reversed ? planes - 1 - k : k, at);
+  if (is("unended")) return;
+  if (is("skip")) {
+    perdure_ipv_box_end(&inner, 0); /* MISTAKE skip */
+  } else {
+    perdure_ipv_box_end(&inner, 0); /* MISTAKE partial */
   }
-  if (!is("unended")) perdure_ipv_nest_end(u);
 }
 
 static double sum(void) {

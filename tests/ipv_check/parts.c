@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/* Rows of which an iteration overwrites a part, as perdure-clang --ipv announces them: members of
- * structs, one after the other, and a store on a condition. All rules are kept.
+/* Rows of which an iteration overwrites a part, which perdure-clang --ipv does not announce:
+ * members of structs, one after the other, and a store on a condition.
  * usage: parts POOL */
 #include <stdio.h>
 #include <stdlib.h>

@@ -6,10 +6,11 @@
 //
 //   native      without objects and hooks
 //   right       the rules are kept
-//   skip        in iteration 50 a plane is announced and not stored to
+//   skip        in iteration 50 a plane of the box is not stored to
 //   late        in iteration 50 rows are read, after their update, where loads before it go
 //
 // Prints the norms of the error in all digits, which are the same for `native` and `right`.
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <string>
@@ -39,29 +40,37 @@ struct OpenRequest {
 };
 
 // What of `request` there is to be done wrong, is done to this row. A sum that nobody wants.
-double update_row(double* u, const double* rhs, Index count, OpenRequest request) {
-  const std::size_t bytes = static_cast<std::size_t>(count) * sizeof(double);
-  const perdure_ipv_row row = perdure_ipv_row_begin(u, bytes);
+double update_row(double* u, const double* rhs, Index count, std::ptrdiff_t load,
+                  OpenRequest request) {
   double sum = 0;
   for (Index i = 0; i < count && !request.skips; ++i) {
-    u[i] = at(u[i], row.load) + rhs[i];
+    u[i] = at(u[i], load) + rhs[i];
   }
-  if (request.reads_late) sum = at(u[0], row.load);  // MISTAKE late
-  perdure_ipv_row_end(u, bytes);                     // MISTAKE skip
+  if (request.reads_late) sum = at(u[0], load);  // MISTAKE late
   return sum;
 }
 
 double update(Flow& flow, OpenRequest request) {
   double* u = flow.u.get();
+  const auto bytes_to = [&flow](Index i, Index j, Index k) {
+    return static_cast<std::size_t>(5 * flow.point(i, j, k)) * sizeof(double);
+  };
+  const auto inner = static_cast<std::size_t>(flow.n - 2);
+  perdure_ipv_box box{u + 5 * flow.point(1, 1, 1), 3, {}, {}, nullptr, 0};
+  const std::size_t counts[] = {5 * inner * sizeof(double), inner, inner};
+  const std::size_t strides[] = {1, bytes_to(0, 1, 0), bytes_to(0, 0, 1)};
+  std::copy_n(counts, 3, box.counts);
+  std::copy_n(strides, 3, box.strides);
+  const perdure_ipv_answer by = perdure_ipv_box_begin(&box);
   double sum = 0;
   for (Index k = 1; k < flow.n - 1; ++k) {
     for (Index j = 1; j < flow.n - 1; ++j) {
       const Index first = 5 * flow.point(1, j, k);
-      sum += update_row(u + first, flow.rhs.get() + first, 5 * (flow.n - 2),
+      sum += update_row(u + first, flow.rhs.get() + first, 5 * (flow.n - 2), by.load,
                         k == wrong_plane ? request : OpenRequest());
     }
   }
-  perdure_ipv_nest_end(u);
+  perdure_ipv_box_end(&box, 0);  // MISTAKE skip
   return sum;
 }
 

@@ -24,15 +24,16 @@ static double flux[rows * columns];
 static int reads_neighbour;
 static pthread_barrier_t barrier;
 
+static struct perdure_ipv_box all;
+static struct perdure_ipv_answer at;
+
 static void update_row(int j) {
   double* row = u + j * columns;
-  struct perdure_ipv_row at = perdure_ipv_row_begin(row, columns * sizeof *u);
   for (int i = 0; i < columns; ++i) {
     double own = AT(at.load, row[i]);
     if (reads_neighbour && j + 1 < rows) own += row[i + columns]; /* MISTAKE neighbour */
     row[i] = 0.5 * own + flux[j * columns + i];
   }
-  perdure_ipv_row_end(row, columns * sizeof *u);
 }
 
 static void* work(void* which) {
@@ -43,10 +44,12 @@ static void* work(void* which) {
       for (int i = 0; i < columns; ++i) flux[j * columns + i] = u[j * columns + i] * 0.25;
     }
     pthread_barrier_wait(&barrier);
+    if (self == 0) at = perdure_ipv_box_begin(&all);
+    pthread_barrier_wait(&barrier);
     for (int j = self; j < rows; j += threads) update_row(j);
     pthread_barrier_wait(&barrier);
     if (self == 0) {
-      perdure_ipv_nest_end(u);
+      perdure_ipv_box_end(&all, 0);
       perdure_ipv_persist(NULL);
     }
   }
@@ -63,6 +66,8 @@ int main(int argc, char** argv) {
       perdure_ipv_restart(&version) != 0) {
     return 1;
   }
+  const struct perdure_ipv_box box = {u, 1, {rows * columns * sizeof *u}, {1}, NULL, 0};
+  all = box;
   pthread_barrier_init(&barrier, NULL, threads);
   pthread_t other;
   pthread_create(&other, NULL, work, (void*)(intptr_t)1);

@@ -16,6 +16,7 @@
 
 #include "nests.h"
 #include "perdure/perdure_ipv.h"
+#include "perdure/perdure_ipv_abi.h"
 
 extern struct program native_programs[], ipv_programs[];
 extern const int native_count, ipv_count;
@@ -225,6 +226,7 @@ static int run_killed(int number, unsigned long long seed, char* blocks[2]) {
 int main(int count, char** words) {
   const unsigned long long seed = count > 1 ? strtoull(words[1], NULL, 10) : 1;
   pool_path = count > 2 ? words[2] : NULL;
+  perdure_ipv_box_bytes_min = 1;
   char* blocks[2] = {aligned_alloc(page, block_bytes), aligned_alloc(page, block_bytes)};
   if (blocks[0] == NULL || blocks[1] == NULL || native_count != ipv_count) return 2;
   int wrong = 0;

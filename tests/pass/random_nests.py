@@ -9,7 +9,8 @@
 Programs of nest_generator.py are compiled natively and by the pass with the same flags, and run
 side by side by nest_driver.c: linked with poison_runtime.cpp; or with libperdure, in all tiers,
 where each program is killed in an epoch and restarted. Prints the seed; --seed takes it back.
-With --threads, nests are parallel loops of OpenMP where they may be; with 1, of the same arrays.
+With --threads, nests are parallel loops of OpenMP where they may be, which are left alone; with 1,
+of the same arrays.
 With --unit, the programs of FILE are run instead of generated ones, at some levels and seeds.
 With --lto, lld optimises both sides once more; then nothing is stored past the cache.
 """
@@ -33,7 +34,7 @@ HERE = Path(__file__).resolve().parent
 INCLUDE = HERE.parents[1] / "include"
 PER_UNIT = 50
 SEEDS = 40
-KINDS = ("rows", "fresh", "past_cache", "boxes", "redirected", "boxes_past_cache")
+KINDS = ("asked", "taken", "redirected", "past_cache")
 LEVELS = ["-O1", "-O2", "-O2", "-O3", "-O3 -march=native", "-O2 -fno-vectorize", "-Os",
           "-O2 -fno-strict-aliasing", "-O2 -ffp-contract=off", "-O0"]
 LEVELS_OF_FILE = ["-O1", "-O2", "-O3 -march=native"]
@@ -119,8 +120,8 @@ def check_unit(number: int, options: argparse.Namespace, folder: Path, common: l
         said = run_programs(program, seed, folder, options)
     except Failure as failure:
         raise Failure(f"{level}, unit {number}: {failure}") from None
-    told = re.findall(r"(\d+) rows, (\d+) fresh, (\d+) past the cache, "
-                      r"(\d+) boxes, (\d+) redirected, (\d+) past the cache", said)
+    told = re.findall(r"(\d+) boxes asked for, (\d+) taken, (\d+) redirected, "
+                      r"(\d+) past the cache", said)
     found = {kind: sum(int(one[place]) for one in told) for place, kind in enumerate(KINDS)}
     return {**found, "optimised": 0 if level == "-O0" else count}
 
@@ -171,17 +172,15 @@ def main() -> int:
     if options.runtime == "perdure":
         print(f"{options.count} programs, killed and restarted: all equal")
         return 0
-    print(f"{options.count} programs, all equal; {totals['rows']} rows were announced, "
-          f"{totals['fresh']} of them fresh, {totals['past_cache']} stored past the cache; "
-          f"{totals['boxes']} boxes, {totals['redirected']} of them redirected, "
-          f"{totals['boxes_past_cache']} stored past the cache")
+    print(f"{options.count} programs, all equal; {totals['taken']} boxes of "
+          f"{totals['asked']} were taken, {totals['redirected']} of them redirected, "
+          f"{totals['past_cache']} stored past the cache")
     many = totals["optimised"]
-    least = {"boxes": many, "redirected": many // 3} if options.threads else {"fresh": 10 * many}
-    if platform.machine() == "x86_64" and options.lto is None:
-        least["boxes_past_cache" if options.threads else "past_cache"] = (
-            many // 10 if options.threads else many)
+    least = {"taken": many, "redirected": many // 3} if options.threads == 0 else {}
+    if platform.machine() == "x86_64" and options.lto is None and options.threads == 0:
+        least["past_cache"] = many // 10
     if options.count >= PER_UNIT and any(totals[kind] < few for kind, few in least.items()):
-        print("too few rows: the pass transformed nearly nothing")
+        print("too few boxes: the pass transformed nearly nothing")
         return 1
     return 0
 

@@ -6,7 +6,9 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <fstream>
 #include <numeric>
@@ -202,18 +204,24 @@ TEST_F(IpvInterface, every_option_of_c_can_be_asked_for) {
   EXPECT_NE(perdure_test::read_file(report).find("\"u\""), std::string::npos);
 }
 
-// Right after a persistence point a thread still copies the object.
+// A thread that stores to a streamed object during a persistence point waits for its end.
 TEST_F(IpvInterface, the_report_tells_what_first_stores_waited_for) {
   const std::string report = directory_ / "report.json";
   Pool pool(path_);
   Doubles u(std::size_t{4} << 20U);
-  ipv::Objects objects(pool, {.helper = true, .report = report});
-  objects.add("u", u, PERDURE_IPV_COPY);
+  ipv::Objects objects(pool, {.helper = false, .lag = false, .report = report});
+  objects.add("u", u, PERDURE_IPV_STREAM);
   objects.restart();
-  for (int i = 0; i < 20; ++i) {
+  std::atomic<bool> ends{false};
+  std::thread storing([&u, &ends] {
+    while (!ends) u[1] += 1;
+  });
+  for (int i = 0; i < 50; ++i) {
     u[0] += 1;
     objects.persist();
   }
+  ends = true;
+  storing.join();
   objects.close();
   const std::string text = perdure_test::read_file(report);
   const auto number = [&text](const std::string& name) {
@@ -223,6 +231,23 @@ TEST_F(IpvInterface, the_report_tells_what_first_stores_waited_for) {
   };
   EXPECT_GT(number("first_stores_ns"), 0U) << text;
   EXPECT_GE(number("persist_ns"), number("first_stores_ns")) << text;
+}
+
+TEST_F(IpvInterface, an_array_that_every_second_iteration_overwrites_is_copied_in_these_alone) {
+  Pool pool(path_);
+  Doubles u(std::size_t{512} << 10U);
+  ipv::Objects objects(pool, {.helper = false});
+  objects.add("u", u, PERDURE_IPV_COPY);
+  objects.restart();
+  for (int i = 0; i < 40; ++i) {
+    if (i % 2 == 0) std::fill(u.begin(), u.end(), i);
+    objects.persist();
+  }
+  objects.wait();
+  const auto status = objects.status("u");
+  EXPECT_EQ(status.versions, 20U);
+  EXPECT_EQ(status.copied_bytes, 20 * u.size() * sizeof(double));
+  objects.close();
 }
 
 TEST_F(IpvInterface, flushes_by_hand_need_no_objects) {

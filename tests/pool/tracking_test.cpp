@@ -190,6 +190,28 @@ TEST_F(Tracking, what_changes_always_and_then_seldom_is_in_the_versions) {
   EXPECT_EQ(std::memcmp(job.at(), expected.data(), bytes), 0);
 }
 
+// As the two arrays of a double-buffered loop, which is left writable in every second version; then
+// the loop skips a version, and stores little.
+TEST_F(Tracking, what_changes_in_every_second_version_and_then_not_is_in_the_versions) {
+  constexpr std::size_t bytes = std::size_t{4} << 20;
+  Job job;
+  ASSERT_EQ(job.open(pool(), bytes), 0) << perdure_last_error();
+  std::vector<unsigned char> expected(bytes);
+  int versions = 0;
+  const auto commit = [&](std::size_t changed_bytes) {
+    ++versions;
+    std::memset(expected.data(), versions, changed_bytes);
+    std::memset(job.at(), versions, changed_bytes);
+    EXPECT_EQ(job.commit(), 0) << perdure_last_error();
+  };
+  for (int i = 0; i < 200; ++i) {
+    commit(i % 40 == 39 ? page : i % 2 == 0 ? bytes : 0);
+    if (i % 7 != 0) continue;
+    ASSERT_EQ(job.take_back(), 0) << perdure_last_error();
+    ASSERT_EQ(std::memcmp(job.at(), expected.data(), bytes), 0) << "version " << versions;
+  }
+}
+
 TEST_F(Tracking, a_commit_copies_the_pages_that_changed) {
   if (by_faults()) GTEST_SKIP() << "faults are taken by blocks";
   constexpr std::size_t pages = 2048;

@@ -149,9 +149,10 @@ def test_breakdown_adds_up_to_what_the_loop_takes_longer():
 
 
 def test_average_judges_all_programs():
-    facts = list(ipv_programs.average_facts({"": [1.0, 1.02], "-alone": [1.0, 1.2]}, False))
+    facts = list(ipv_programs.average_facts({"": [1.0, 1.02], "-alone": [1.0, 1.2],
+                                             "-bypass-dram-1/8": [1.01]}, False))
     judged = [(fact.case, fact.holds) for fact in facts]
-    assert judged == [("average", True), ("average-alone", False)]
+    assert judged == [("average", True), ("average-alone", False), ("runtime-alone", True)]
 
 
 def test_figure_has_times_and_misses(tmp_path):

@@ -20,7 +20,7 @@ if not (BUILD / "trace/lib/PerdurePass.so").exists() or shutil.which("clang-19")
 SOURCE = """
 #ifdef MARKED
 #include <perdure/perdure_ipv.h>
-PERDURE_IPV_NEST
+PERDURE_IPV_ARRAY double kept[10];
 #endif
 void scale(double* u, long rows, long n) {
   for (long j = 1; j < rows; ++j)
@@ -53,7 +53,7 @@ def compiled(folder, name: str, *words: str, source: str = SOURCE, code: int = 0
 
 def called(folder) -> bool:
     symbols = subprocess.run(["nm", folder / "nest.o"], capture_output=True, text=True, check=True)
-    return "U perdure_ipv_row_begin" in symbols.stdout
+    return "U perdure_ipv_box_begin" in symbols.stdout
 
 
 def test_only_marked_files_are_transformed(tmp_path):
@@ -70,7 +70,7 @@ def test_only_marked_files_are_transformed(tmp_path):
 
 
 def test_a_program_is_linked_with_the_library(tmp_path):
-    if "perdure_ipv_row_begin" not in subprocess.run(
+    if "perdure_ipv_box_begin" not in subprocess.run(
         ["nm", "-D", BUILD / "src/capi/libperdure.so"], capture_output=True, text=True, check=True
     ).stdout:
         pytest.skip("a library without in-place versioning")
@@ -155,19 +155,6 @@ def test_each_remedy_is_of_a_reason_that_the_pass_gives():
         assert f'"{begin}' in sources, begin
 
 
-def test_explain_says_how_much_of_an_iteration_is_copied(perdure, tmp_path):
-    entry = {"kind": "nest", "module": "f.c", "function": "f", "base": "p", "tier": "rows",
-             "nest": None, "alone": True, "tests": 0,
-             "rows": [{"file": "/none/f.c", "line": line} for line in (5, 6)],
-             "copied": [{"bytes": 16, "of_bytes": 24}, {"bytes": 0, "of_bytes": 8}]}
-    (tmp_path / "why.json").write_text(json.dumps(entry) + "\n")
-    text = perdure("ipv", "explain", tmp_path / "why.json").out.decode()
-    assert "f.c:5 (copies 16 of 24 bytes)" in text and "f.c:6 (" not in text
-    del entry["copied"]  # of an older pass
-    (tmp_path / "why.json").write_text(json.dumps(entry) + "\n")
-    assert "copies" not in perdure("ipv", "explain", tmp_path / "why.json").out.decode()
-
-
 def test_explain_joins_what_a_run_recorded(perdure, tmp_path):
     compiled(tmp_path, "perdure-clang", "--ipv=all", "--ipv-explain=why.json", "-c")
     objects = [
@@ -179,9 +166,9 @@ def test_explain_joins_what_a_run_recorded(perdure, tmp_path):
     words = ("ipv", "explain", tmp_path / "why.json", "--record", tmp_path / "record.json")
     explained = json.loads(perdure(*words, "--json").out)["objects"]
     assert [(found["object"], found["carried"], found["tier"]) for found in explained] == [
-        ("u", True, "rows"), ("v", False, "rows at 1 of 2 places"), ("w", False, "never written")
+        ("u", True, "box"), ("v", False, "box at 1 of 2 places"), ("w", False, "never written")
     ]
-    assert b"rows at 1 of 2 places" in perdure(*words).out
+    assert b"box at 1 of 2 places" in perdure(*words).out
 
 
 def test_explain_says_what_is_wrong_with_its_file(perdure, tmp_path):

@@ -111,28 +111,17 @@ def _print_objects(out: Screen, objects: list[dict]) -> None:
 
 
 def _print_nests(out: Screen, entries: list[dict]) -> None:
-    made = table("function", "base", "nest", "tier", "tests", "rows", title="Nests with rows",
-                 left=("function", "base", "nest", "tier", "rows"))
+    made = table("function", "base", "nest", "tests", "row", title="Nests that are boxes",
+                 left=("function", "base", "nest", "row"))
     for entry in entries:
         if entry["kind"] != "nest":
             continue
-        rows = "\n".join(_row_texts(entry))
+        rows = "\n".join(f"{text_at(place)}  {source_line(place)}".rstrip()
+                         for place in entry["rows"])
         nest = text_at(entry["nest"]) + (" (one row)" if entry["alone"] else "")
-        cells = (function_text(entry["function"]), entry["base"], nest, entry["tier"],
-                 str(entry["tests"]), rows)
-        made.add_row(*cells)
-    out.print(made if made.rows else "No nest has rows.")
-
-
-def _row_texts(entry: dict) -> list[str]:
-    """Each line that stores once; and how much of an iteration's bytes is copied there."""
-    texts: dict[str, None] = {}  # in order
-    unknown = [{"bytes": 0}] * len(entry["rows"])
-    for place, copied in zip(entry["rows"], entry.get("copied", unknown), strict=True):
-        part = f" (copies {copied['bytes']} of {copied['of_bytes']} bytes)" if copied["bytes"] \
-            else ""
-        texts[f"{text_at(place)}{part}  {source_line(place)}".rstrip()] = None
-    return list(texts)
+        made.add_row(function_text(entry["function"]), entry["base"], nest, str(entry["tests"]),
+                     rows)
+    out.print(made if made.rows else "No nest is a box.")
 
 
 def _some(texts: list[str], every_one: bool) -> list[str]:

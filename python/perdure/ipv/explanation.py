@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What `perdure-clang --ipv-explain` left: nests with rows, and what stopped others."""
+"""What `perdure-clang --ipv-explain` left: nests that are boxes, and what stopped others."""
 
 from __future__ import annotations
 
@@ -10,13 +10,11 @@ from perdure.failures import Wrong
 from perdure.files import read_bytes, read_text
 
 OBLIGATIONS = {
-    "B1": "the rows of a nest or parallel loop make up a box, known in front of it",
-    "B2": "loads of a row of a parallel loop are of the element that the iteration stores to",
-    "B3": "nothing else in the nest or parallel region touches the object",
-    "B4": "what the region does before its parallel loop may be done once more",
+    "B1": "the rows of a nest make up a box, known in front of it",
+    "B2": "what else the nest touches is known in front of it",
     "S1": "a row's place and length are known before it; no two iterations store to a byte",
-    "S2": "loads of the row are of the same element, on one side of its stores",
-    "S4": "nothing else in the nest touches the object",
+    "S2": "the array's loads in the nest are of the element that the same iteration stores to",
+    "S4": "nothing in the nest calls what is not known, or does what can't be seen",
 }
 
 
@@ -27,12 +25,9 @@ REMEDIES = (
      "change"),
     ("its address is not a constant step", "let consecutive iterations store to consecutive "
      "elements: scattered stores are no row"),
-    ("its step is not a constant", "keep the stride in a local variable or make it a constant"),
-    ("is conditional", "let the loop test its end last, as `for` does, without a break in between"),
-    ("stores cover", "store to more of the struct's members in this loop, or keep those that "
+    ("is conditional", "store to the element in each iteration: its old value, where it stays"),
+    ("stores do not cover", "store to all members of the struct in this loop, or keep those that "
      "change in an array of their own"),
-    ("stores do not cover", "let the loop test its end last, as `for` does, without a break in "
-     "between"),
     ("where it begins is not known", "keep the array's pointer in a local variable"),
     ("is read when a part of it", "read the member or element before the stores to it, or all of "
      "it after"),
@@ -41,13 +36,8 @@ REMEDIES = (
     ("reads another element", "write into a second array, and exchange the two: an update in place "
      "reads what it overwrites"),
     ("stores to the same array", "take the single stores to the array out of the nest"),
-    ("stores to another row", "give each row of the array a loop of its own"),
-    ("calls ", "take the call out of the nest, or have its function in this file and let it touch "
-     "only static variables and its arguments"),
+    ("calls ", "take the call out of the nest, or let it be inlined"),
     ("a volatile or atomic access", "take it out of the nest"),
-    ("is outside of the loop that is shared out", "store to the array in the parallel loop only"),
-    ("does not store to each byte", "let the parallel loop store to whole elements, "
-     "unconditionally"),
 )
 
 
@@ -174,6 +164,6 @@ def tier_of(writers: list[dict], entries: list[dict]) -> tuple[str, list[dict]]:
     if not writers:
         return "never written", []
     if reached == len(writers):
-        return "rows", []
-    word = f"rows at {reached} of {len(writers)} places" if reached else "none"
+        return "box", []
+    word = f"box at {reached} of {len(writers)} places" if reached else "none"
     return word, against

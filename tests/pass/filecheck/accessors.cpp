@@ -14,7 +14,7 @@ struct Field {
 };
 
 // CHECK-LABEL: define {{.*}}@_Z3addR5Field(
-// CHECK: call {{.*}}@perdure_ipv_row_begin(
+// CHECK: call {{.*}}@perdure_ipv_box_begin(
 void add(Field& field) {
   for (long j = 1; j < 100; ++j)
     for (long i = 1; i < field.pitch - 1; ++i)
@@ -22,14 +22,14 @@ void add(Field& field) {
 }
 
 // CHECK-LABEL: define {{.*}}@_Z5clearR5Field(
-// CHECK: call {{.*}}@perdure_ipv_row_begin(
+// CHECK: call {{.*}}@perdure_ipv_box_begin(
 void clear(Field& field) {
   std::fill(field.values.begin(), field.values.end(), 0.0);
 }
 
 // Bounds are checked: several exits.
 // CHECK-LABEL: define {{.*}}@_Z7checkedR5Field(
-// CHECK-NOT: @perdure_ipv_row_begin
+// CHECK-NOT: @perdure_ipv_box_begin
 // CHECK: ret void
 void checked(Field& field) {
   for (long i = 0; i < field.pitch; ++i) field.values.at(i) += 1;
@@ -38,7 +38,7 @@ void checked(Field& field) {
 void unknown();
 
 // CHECK-LABEL: define {{.*}}@_Z6throwsR5Field(
-// CHECK-NOT: @perdure_ipv_row_begin
+// CHECK-NOT: @perdure_ipv_box_begin
 // CHECK: ret void
 void throws(Field& field) {
   for (long i = 0; i < field.pitch; ++i) {

@@ -4,13 +4,15 @@
 ! RUN: %flang -O0 %s | %FileCheck --check-prefix=NONE %s
 ! Descriptors in a module: base, strides and bounds are loaded from memory, indices have 32 bits.
 ! NONE: define {{.*}}@_QMfieldsPadd(
-! NONE-NOT: call {{.*}}@perdure_ipv_row_begin(
+! NONE-NOT: call {{.*}}@perdure_ipv_box_begin(
 module fields
   implicit none
   double precision, allocatable :: u(:, :, :, :), rhs(:, :, :, :)
 contains
+  ! The distance of elements is in the descriptor: it is not known that they are contiguous.
   ! CHECK-LABEL: define {{.*}}@_QMfieldsPadd(
-  ! CHECK: call {{.*}}@perdure_ipv_row_begin(
+  ! CHECK-NOT: @perdure_ipv_box_begin(
+  ! CHECK: ret void
   subroutine add(n)
     integer, intent(in) :: n
     integer :: i, j, k, m
@@ -24,22 +26,8 @@ contains
       end do
     end do
   end subroutine
-  ! The distance of elements is in the descriptor: it is compared with their size.
-  ! CHECK-LABEL: define {{.*}}@_QMfieldsPassumed_shape(
-  ! CHECK: icmp {{eq|ne}} i64 {{%.*}}, 8
-  ! CHECK: call {{.*}}@perdure_ipv_row_begin(
-  subroutine assumed_shape(v, n)
-    integer, intent(in) :: n
-    double precision, intent(inout) :: v(:, :)
-    integer :: i, j
-    do j = 1, n
-      do i = 1, n
-        v(i, j) = v(i, j) * 2
-      end do
-    end do
-  end subroutine
   ! CHECK-LABEL: define {{.*}}@_QMfieldsPaxpy(
-  ! CHECK: call {{.*}}@perdure_ipv_row_begin(
+  ! CHECK: call {{.*}}@perdure_ipv_box_begin(
   subroutine axpy(x, y, a, n)
     integer, intent(in) :: n
     double precision, intent(in) :: x(n), a

@@ -21,9 +21,10 @@ void objects(void) {
   perdure_ipv_object("large", &large[0], sizeof large, 0);
 }
 
-// Different arrays need no test.
+// Two arrays may lie in one object: the other one is in the box's list.
 // CHECK-LABEL: define {{.*}}@add(
-// ROWS: call {{.*}}@perdure_ipv_row_begin(
+// ROWS: store i64 ptrtoint (ptr @other to i64)
+// ROWS: call {{.*}}@perdure_ipv_box_begin(
 void add(void) {
   for (int i = 0; i < 1000; ++i) small[i] += other[i];
 }

@@ -25,6 +25,6 @@ void scale(double* u, long n) {
   for (long i = 0; i < n; ++i) u[i] *= 0.5;
 }
 // NONE-LABEL: define {{.*}}@scale(
-// NONE-NOT: perdure_ipv_row_begin
+// NONE-NOT: perdure_ipv_box_begin
 // ROWS-LABEL: define {{.*}}@scale(
-// ROWS: call {{.*}}@perdure_ipv_row_begin(
+// ROWS: call {{.*}}@perdure_ipv_box_begin(

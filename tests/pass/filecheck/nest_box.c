@@ -4,16 +4,19 @@
 // RUN: %clang -O3 -mavx2 %s | %FileCheck %s
 // RUN: PERDURE_IPV_EXPLAIN=%t.json %clang -g1 -O2 %s > /dev/null && \
 // RUN:   %FileCheck --check-prefix=WHY --input-file=%t.json %s
-// The rows of a nest are one box where all of it is known in front of it.
+// A nest is one box where all of it is known in front of it; else the largest loop of it that is.
 #include <string.h>
 
+// The runtime is asked only where it may lie in an object, and is large.
 // CHECK-LABEL: define {{.*}}@box(
-// CHECK: call {{.*}}@perdure_ipv_out_of_line.box_find(
-// CHECK-DAG: call {{.*}}@perdure_ipv_out_of_line.box_begin(
-// CHECK-DAG: call {{.*}}@perdure_ipv_out_of_line.row_end(
-// CHECK-DAG: call {{.*}}@perdure_ipv_row_begin(
-// CHECK-DAG: call {{.*}}@perdure_ipv_out_of_line.box_end(
-// WHY-DAG: "function":"box"{{.*}}"kind":"nest"{{.*}}"tier":"box"
+// CHECK: load i64, ptr @perdure_ipv_low
+// CHECK: load i64, ptr @perdure_ipv_high
+// CHECK: load i64, ptr @perdure_ipv_box_bytes_min
+// CHECK: call {{.*}}@perdure_ipv_box_begin(
+// CHECK: call {{.*}}@perdure_ipv_box_end(
+// CHECK-NOT: perdure_ipv_box_begin
+// CHECK: ret void
+// WHY-DAG: "function":"box"{{.*}}"kind":"nest"{{.*}}"line":[[#@LINE+2]]
 void box(double* u, const double* rhs, long nk, long nj, long ni) {
   for (long k = 1; k < nk; ++k)
     for (long j = 1; j < nj; ++j)
@@ -21,25 +24,26 @@ void box(double* u, const double* rhs, long nk, long nj, long ni) {
 }
 
 // CHECK-LABEL: define {{.*}}@clear(
-// CHECK: call {{.*}}@perdure_ipv_out_of_line.box_find(
+// CHECK: call {{.*}}@perdure_ipv_box_begin(
 // CHECK: call void @llvm.memset
-// WHY-DAG: "function":"clear"{{.*}}"kind":"nest"{{.*}}"tier":"box"
+// CHECK: call {{.*}}@perdure_ipv_box_end(
+// WHY-DAG: "function":"clear"{{.*}}"kind":"nest"
 void clear(double* u, long rows, long pitch, long n) {
   for (long j = 0; j < rows; ++j) memset(u + j * pitch, 0, n * sizeof *u);
 }
 
-// One row is no box.
 // CHECK-LABEL: define {{.*}}@one_row(
-// CHECK-NOT: box
-// CHECK: ret void
+// CHECK: call {{.*}}@perdure_ipv_box_begin(
 void one_row(double* u, long n) {
   for (long i = 0; i < n; ++i) u[i] += 1;
 }
 
+// Each of the inner loops is a box.
 // CHECK-LABEL: define {{.*}}@two_rows(
-// CHECK-NOT: @perdure_ipv_out_of_line.box_find(
-// CHECK: ret void
-// WHY-DAG: "function":"two_rows"{{.*}}"no_box":{{.*}}"B1","why":"is one of several rows
+// CHECK: call {{.*}}@perdure_ipv_box_begin(
+// CHECK: call {{.*}}@perdure_ipv_box_end(
+// CHECK: call {{.*}}@perdure_ipv_box_begin(
+// WHY-DAG: "function":"two_rows"{{.*}}"S2"{{.*}}"why":"reads another element of the array
 void two_rows(double* u, long rows, long n) {
   for (long j = 0; j < rows; ++j) {
     for (long i = 0; i < n; ++i) u[j * n + i] += 1;
@@ -48,9 +52,7 @@ void two_rows(double* u, long rows, long n) {
 }
 
 // CHECK-LABEL: define {{.*}}@leave_between_rows(
-// CHECK-NOT: @perdure_ipv_out_of_line.box_find(
-// CHECK: ret void
-// WHY-DAG: "function":"leave_between_rows"{{.*}}"no_box":{{.*}}"B1","why":"the loop around
+// WHY-DAG: "function":"leave_between_rows"{{.*}}"B1"{{.*}}"why":"the loop around
 void leave_between_rows(double* u, const double* stop, long rows, long n) {
   for (long j = 0; j < rows; ++j) {
     if (stop[j] > 7) return;
@@ -58,19 +60,13 @@ void leave_between_rows(double* u, const double* stop, long rows, long n) {
   }
 }
 
-// CHECK-LABEL: define {{.*}}@triangle(
-// CHECK-NOT: @perdure_ipv_out_of_line.box_find(
-// CHECK: ret void
-// WHY-DAG: "function":"triangle"{{.*}}"no_box":{{.*}}"B1","why":"its length is not the same
+// WHY-DAG: "function":"triangle"{{.*}}"B1"{{.*}}"why":"its length is not the same
 void triangle(double* u, long rows, long n) {
   for (long j = 0; j < rows; ++j)
     for (long i = 0; i < j; ++i) u[j * n + i] += 1;
 }
 
-// CHECK-LABEL: define {{.*}}@some_rows(
-// CHECK-NOT: @perdure_ipv_out_of_line.box_find(
-// CHECK: ret void
-// WHY-DAG: "function":"some_rows"{{.*}}"no_box":{{.*}}"B1","why":"is a condition of its row"
+// WHY-DAG: "function":"some_rows"{{.*}}"B1"{{.*}}"why":"is a condition of its row"
 void some_rows(double* u, const double* wanted, long rows, long n) {
   for (long j = 0; j < rows; ++j) {
     if (wanted[j] > 0)
@@ -78,20 +74,14 @@ void some_rows(double* u, const double* wanted, long rows, long n) {
   }
 }
 
-// CHECK-LABEL: define {{.*}}@by_list(
-// CHECK-NOT: @perdure_ipv_out_of_line.box_find(
-// CHECK: ret void
-// WHY-DAG: "function":"by_list"{{.*}}"no_box":{{.*}}"B1","why":"its rows are not
+// WHY-DAG: "function":"by_list"{{.*}}"B1"{{.*}}"why":"its rows are not
 void by_list(double* u, const int* list, long rows, long n) {
   for (long j = 0; j < rows; ++j)
     for (long i = 0; i < n; ++i) u[list[j] * n + i] += 1;
 }
 
 // What is found on the way may be anywhere.
-// CHECK-LABEL: define {{.*}}@reads_by_list(
-// CHECK-NOT: @perdure_ipv_out_of_line.box_find(
-// CHECK: ret void
-// WHY-DAG: "function":"reads_by_list"{{.*}}"no_box":{{.*}}"B3","why":"its addresses are
+// WHY-DAG: "function":"reads_by_list"{{.*}}"B2"{{.*}}"why":"its addresses are
 void reads_by_list(double* u, const double* v, const int* list, long rows, long n) {
   for (long j = 0; j < rows; ++j)
     for (long i = 0; i < n; ++i) u[j * n + i] += v[list[j] * n + i];

@@ -8,13 +8,12 @@
 
 // CHECK-NOT: perdure_ipv_past_cache
 // LTO-NOT: nontemporal
-// LTO-NOT: call {{.*}}row_end({{.*}}, i1 {{[^f]}}
 
 // CHECK-LABEL: define {{.*}}@update(
-// CHECK: call { i64, i64 } @perdure_ipv_row_begin
+// CHECK: call {{.*}}@perdure_ipv_box_begin(
 // CHECK: store <2 x i64> {{.*}}, align 16, {{.*}}!nontemporal
 // CHECK: call void asm sideeffect "movntiq $1, ($0)"
-// CHECK: call {{.*}}@perdure_ipv_out_of_line.row_end(
+// CHECK: call {{.*}}@perdure_ipv_box_end(
 // CODE-LABEL: update:
 // CODE-DAG: movntpd
 // CODE-DAG: movntiq
@@ -27,7 +26,7 @@ void update(double* u, const double* r, long rows, long columns) {
 // Two stores in an iteration, which become one vector: no peeling.
 // CHECK-LABEL: define {{.*}}@pairs(
 // CHECK: store <2 x i64> {{.*}}, align 16, {{.*}}!nontemporal
-// CHECK: call {{.*}}@perdure_ipv_out_of_line.row_end(
+// CHECK: call {{.*}}@perdure_ipv_box_end(
 // CODE-LABEL: pairs:
 // CODE: movnt
 struct pair {
@@ -49,8 +48,7 @@ void pairs(struct pair* u, const double* r, long rows, long columns) {
 // CHECK-NOT: nontemporal
 // CHECK: call void asm sideeffect "movntiq $1, ($0)"
 // CHECK-NOT: movntiq
-// CHECK: call {{.*}}@perdure_ipv_out_of_line.row_end({{.*}}, i1 %
-// CHECK: call {{.*}}@perdure_ipv_out_of_line.row_end({{.*}}, i1 false
+// CHECK: call {{.*}}@perdure_ipv_box_end(
 void both(double* u, double* copy, const double* factor, long rows, long columns) {
   for (long j = 0; j < rows; j++) {
     for (long i = 0; i < columns; i++) {
@@ -65,7 +63,7 @@ void both(double* u, double* copy, const double* factor, long rows, long columns
 // CHECK-LABEL: define {{.*}}@down(
 // CHECK-NOT: !nontemporal
 // CHECK: movntiq
-// CHECK: call {{.*}}@perdure_ipv_out_of_line.row_end(
+// CHECK: call {{.*}}@perdure_ipv_box_end(
 void down(double* u, const double* r, long rows, long columns) {
   for (long j = 0; j < rows; j++) {
     for (long i = columns - 1; i >= 0; i--) u[j * columns + i] = r[i] + 1;
@@ -74,10 +72,9 @@ void down(double* u, const double* r, long rows, long columns) {
 
 // There is no non-temporal store of a byte.
 // CHECK-LABEL: define {{.*}}@bytes(
-// CHECK: call { i64, i64 } @perdure_ipv_row_begin
+// CHECK: call {{.*}}@perdure_ipv_box_begin(
 // CHECK-NOT: nontemporal
 // CHECK-NOT: movnti
-// CHECK-NOT: row_end_past_cache
 // CHECK: ret void
 void bytes(unsigned char* u, const unsigned char* r, long rows, long columns) {
   for (long j = 0; j < rows; j++) {
@@ -87,7 +84,7 @@ void bytes(unsigned char* u, const unsigned char* r, long rows, long columns) {
 
 // The runtime never wants rows of less than 512 bytes past the cache.
 // CHECK-LABEL: define {{.*}}@short_rows(
-// CHECK: call { i64, i64 } @perdure_ipv_row_begin
+// CHECK: call {{.*}}@perdure_ipv_box_begin(
 // CHECK-NOT: nontemporal
 // CHECK-NOT: movnti
 // CHECK: ret void

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ipv/pair_object.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include "base/clock.hpp"
+#include "base/this_thread.hpp"
+
+namespace perdure {
+namespace {
+
+// A word of each page in the first iterations, which finds a loop that never keeps R2; then of each
+// so many bytes, that an iteration does not notice.
+constexpr unsigned thorough_iterations = 8;
+constexpr std::uint64_t thorough_words = 4096 / Poison::word_bytes;
+constexpr std::uint64_t later_checks = 64;
+
+[[noreturn]] void end_with(const std::string& name, const char* what) {
+  constexpr std::size_t most = 1024;
+  char text[most];
+  std::size_t bytes = 0;
+  const auto add = [&](const char* from, std::size_t count) {
+    count = std::min(count, most - bytes);
+    std::memcpy(text + bytes, from, count);
+    bytes += count;
+  };
+  constexpr char first[] = "perdure: pair '";
+  add(first, sizeof first - 1);
+  add(name.data(), name.size());
+  add(what, std::strlen(what));
+  [[maybe_unused]] const auto ignored = ::write(2, text, bytes);
+  std::abort();
+}
+
+constexpr char refused[] =
+    "': a store to the array that holds the version of the last persistence point was stopped. An "
+    "iteration overwrites the other array of the pair, and the persistence point comes after each "
+    "exchange of the two. Ghost cells are received into the array that was just overwritten, "
+    "before "
+    "the persistence point. If the loop is otherwise, name two objects instead\n";
+constexpr char no_view[] =
+    "': the kernel refuses to map another copy (see vm.max_map_count); the last committed version "
+    "is whole\n";
+
+Status not_overwritten(const std::string& name, std::uint64_t byte, const char* array) {
+  return Status(
+      Code::wrong_state, "pair ", quoted(name), ": the iteration did not overwrite byte ", byte,
+      " of the ", array,
+      " array, or read it before; an earlier one stored there, and each iteration must "
+      "(what none stores to must be equal in both arrays). No version is made of it: name "
+      "two objects instead");
+}
+
+}  // namespace
+
+PairObject::PairObject(ObjectSurroundings& surroundings, std::string name, std::byte* a,
+                       std::byte* b, std::uint64_t bytes, std::uint64_t& alive)
+    : InPlaceObject(surroundings, std::move(name), a, bytes, PERDURE_IPV_STREAM),
+      arrays_{Array{a, nullptr, {}}, Array{b, nullptr, {}}},
+      alive_(alive),
+      poison_(bytes, surroundings.verify) {}
+
+bool PairObject::overlaps(std::uintptr_t begin, std::uintptr_t end) const {
+  return std::ranges::any_of(
+      beginnings(), [&](std::uintptr_t first) { return begin < first + bytes_ && first < end; });
+}
+
+std::vector<std::uintptr_t> PairObject::beginnings() const {
+  return {reinterpret_cast<std::uintptr_t>(arrays_[0].address),
+          reinterpret_cast<std::uintptr_t>(arrays_[1].address)};
+}
+
+Status PairObject::make_views(Array& array) {
+  const DeviceFile file = surroundings_.device.file();
+  PERDURE_TRY_ASSIGN(auto identity, identify_file(file.path));
+  array.views = std::make_unique<AddressViews>(array.address, align_up(bytes_, view_page_bytes),
+                                               surroundings_.move_views);
+  for (std::uint32_t copy = 0; copy < array_->copies(); ++copy) {
+    const FilePages pages{file, identity, array_->copy_offset(copy), array.views->bytes(), true};
+    PERDURE_TRY_ASSIGN(const unsigned place, array.views->add_place(pages));
+    array.places.push_back(place);
+  }
+  return Status::success();
+}
+
+Status PairObject::start() {
+  if (surroundings_.device.file().path.empty() || !array_->has_spare_copy() ||
+      array_->copy_offset(0) % view_page_bytes != 0) {
+    return Status(
+        Code::wrong_state, "pair ", quoted(name_),
+        " needs a pool in a file, in which its array was made as a pair (with one copy to "
+        "spare); use another name, or a new pool");
+  }
+  PERDURE_TRY(make_views(arrays_[0]));
+  PERDURE_TRY(make_views(arrays_[1]));
+  take_contents();
+  if (!show(arrays_[alive_], alive_copy_, ViewAccess::read) ||
+      !show(arrays_[1 - alive_], written_copy_, ViewAccess::write)) {
+    return errno_status("showing the copies of a pair at its addresses", errno);
+  }
+  started_ = true;
+  return Status::success();
+}
+
+// T3.
+void PairObject::take_contents() {
+  if (alive_ > 1 || !array_->committed()) alive_ = 0;
+  unsaved_ = !array_->committed();
+  if (array_->committed()) {
+    alive_copy_ = array_->consistent_copy();
+  } else {
+    alive_copy_ = array_->working_copy();
+    surroundings_.device.store(array_->copy_offset(alive_copy_), arrays_[0].address, bytes_);
+  }
+  written_copy_ = free_copy();
+  const auto& named = array_->named();
+  for (std::uint32_t copy = 0; copy < array_->copies(); ++copy) {
+    if (copy == alive_copy_ || std::ranges::find(named, copy) != named.end()) continue;
+    surroundings_.device.store(array_->copy_offset(copy), at(alive_copy_), bytes_);
+  }
+}
+
+// T2: neither a version's nor the program's.
+std::uint32_t PairObject::free_copy() const {
+  const auto& named = array_->named();
+  for (std::uint32_t copy = 0; copy < array_->copies(); ++copy) {
+    const bool taken = std::ranges::find(named, copy) != named.end();
+    if (!taken && copy != alive_copy_ && copy != array_->consistent_copy()) return copy;
+  }
+  PERDURE_ASSERT(false);  // has_spare_copy()
+  return 0;
+}
+
+bool PairObject::show(Array& array, std::uint32_t copy, ViewAccess access) {
+  const std::uint64_t start_ns = monotonic_ns();
+  const bool shown = array.views->show(array.places[copy], access);
+  counts_.swap_ns.add(monotonic_ns() - start_ns);
+  return shown;
+}
+
+void PairObject::leave() {
+  if (!std::exchange(started_, false)) return;
+  for (Array& array : arrays_) {
+    if (array.views != nullptr && !array.views->leave()) end_with(name_, no_view);
+    array.views.reset();
+  }
+}
+
+// What the last persistence point began, or a version before it, is what stays.
+Status PairObject::end() {
+  leave();
+  ended_ = true;
+  return Status::success();
+}
+
+bool PairObject::fault(std::uintptr_t address) {
+  if (!started_) return false;
+  const auto alive_first = reinterpret_cast<std::uintptr_t>(arrays_[alive_].address);
+  if (address - alive_first < align_up(bytes_, view_page_bytes)) end_with(name_, refused);
+  return true;  // it came while the roles were exchanged
+}
+
+Status PairObject::pin() {
+  return Status(Code::wrong_state, "pair ", quoted(name_),
+                " can't be pinned: the pages of its arrays move. Name two objects instead");
+}
+
+Status PairObject::unpin() {
+  return Status(Code::wrong_state, "pair ", quoted(name_), " is not pinned");
+}
+
+Status PairObject::check_overwritten() {
+  if (!broken_.ok()) return broken_;
+  const auto found = poison_.found(at(written_copy_));
+  if (found) broken_ = not_overwritten(name_, *found, alive_ == 0 ? "second" : "first");
+  return broken_;
+}
+
+// T1 and T2.
+void PairObject::swap_roles() {
+  const std::byte* const before = at(alive_copy_);
+  alive_copy_ = written_copy_;
+  alive_ = 1 - alive_;
+  written_copy_ = free_copy();
+  counts_.swaps.add(1);
+  if (!show(arrays_[alive_], alive_copy_, ViewAccess::read)) end_with(name_, no_view);
+  const std::uint64_t words = bytes_ / Poison::word_bytes;
+  const bool thorough = counts_.swaps.get() <= thorough_iterations;
+  const std::uint64_t stride =
+      thorough ? thorough_words : std::max(thorough_words, words / later_checks);
+  poison_.lay(at(written_copy_), before, stride);
+  if (!show(arrays_[1 - alive_], written_copy_, ViewAccess::write)) end_with(name_, no_view);
+}
+
+Status PairObject::hand_over() {
+  in_version_ = started_ || (ended_ && unsaved_);
+  unsaved_ = unsaved_ || started_;
+  if (in_version_) {
+    array_->work_on(started_ ? written_copy_ : alive_copy_);
+    flush_ = Flush::needed;
+  }
+  if (!started_) return Status::success();
+  const std::uint64_t start_ns = monotonic_ns();
+  const Status overwritten = check_overwritten();
+  swap_roles();
+  counts_.waited_ns.add(monotonic_ns() - start_ns);
+  return overwritten;
+}
+
+// The loop goes on, whether a version was begun or not.
+void PairObject::pass() {
+  if (!started_) return;
+  (void)check_overwritten();  // the next version tells
+  unsaved_ = true;
+  swap_roles();
+}
+
+Result<std::uint64_t> PairObject::save() {
+  if (surroundings_.saves_beside) return bytes_;  // save_beside() is queued
+  PERDURE_TRY(flush_saved());
+  return bytes_;
+}
+
+Status PairObject::flush_saved() {
+  const std::uint64_t start_ns = monotonic_ns();
+  PERDURE_TRY(surroundings_.writer.flush(array_->copy_offset(alive_copy_), bytes_));
+  flush_ = Flush::done;
+  counts_.flushed_bytes.add(bytes_);
+  counts_.waited_ns.add(monotonic_ns() - start_ns);
+  return Status::success();
+}
+
+bool PairObject::is_saved_beside() {
+  Flush needed = Flush::needed;
+  return in_version_ && flush_.compare_exchange_strong(needed, Flush::queued);
+}
+
+// If it fails, finish_save() tries again.
+void PairObject::save_beside() {
+  Device& device = surroundings_.device;
+  if (!surroundings_.writer.flush(array_->copy_offset(alive_copy_), bytes_).ok()) return;
+  if (!device.fence().ok()) return;  // D4
+  counts_.flushed_bytes.add(bytes_);
+  flush_ = Flush::done;
+}
+
+// What the thread beside could not do.
+Status PairObject::finish_save() {
+  return in_version_ && flush_ != Flush::done ? flush_saved() : Status::success();
+}
+
+void PairObject::end_version(CommitOutcome outcome) {
+  const bool was_in_version = std::exchange(in_version_, false);
+  flush_ = Flush::done;
+  if (!was_in_version || outcome != CommitOutcome::committed) return;
+  unsaved_ = false;
+  counts_.versions.add(1);
+}
+
+}  // namespace perdure
