@@ -4,8 +4,9 @@
 // in-place versioning (perdure_ipv_abi.h), which then copies nothing of it.
 //
 // Invariants
-//   - What it inserts fulfils R1 to R5 of perdure_ipv_abi.h in every execution; what can't be
-//     shown (docs/ipv_compiler.md: S1, S2, B1, B2) is tested when the program runs, or left alone.
+//   - What it inserts fulfils abi.R1 to abi.R5 of perdure_ipv_abi.h in every execution; what can't
+//     be shown (docs/ipv_compiler.md: S1, S2, pass.B1, pass.B2) is tested when the program runs,
+//     or left alone.
 //   - Only modules that are marked change: they refer to a function perdure_ipv_…, or something in
 //     them has the attribute annotate("perdure_ipv"), or the configuration says all.
 //

@@ -4,11 +4,12 @@
 // ranges: both known in front of it.
 //
 // Proven, or else there is no box
-//   B1  All executions of the row together store to each byte of the box once, and all of them are
-//       run: the row's first byte moves by a constant distance in each of the loops around, its
-//       length does not change, and it is run once in each iteration of them. Conditions around it
-//       are tested in front, where they do not depend on the iteration.
-//   B2  What else the nest may touch lies, over all iterations, in ranges that are known in front.
+//   pass.B1  All executions of the row together store to each byte of the box once, and all of
+//       them are run: the row's first byte moves by a constant distance in each of the loops
+//       around, its length does not change, and it is run once in each iteration of them.
+//       Conditions around it are tested in front, where they do not depend on the iteration.
+//   pass.B2  What else the nest may touch lies, over all iterations, in ranges that are known in
+//       front.
 // That rows do not overlap, and ranges lie outside of the object, is for the runtime to find out.
 //
 // A range does not wrap: its addresses are accessed, as all iterations are run. Where they may not
@@ -68,9 +69,9 @@ struct Box {
 class BoxShaper {
  public:
   explicit BoxShaper(Analyses& analyses) : analyses_(analyses) {}
-  // B1: fills in where the box begins, and its dimensions.
+  // pass.B1: fills in where the box begins, and its dimensions.
   std::optional<Refusal> shape(Box& box);
-  // B2: takes in what an access touches in all of the nest. False: that is not known in front.
+  // pass.B2: takes in what an access touches in all of the nest. False: that is not known in front.
   bool take(Box& box, const Access& access);
 
  private:

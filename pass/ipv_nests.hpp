@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Chooses the nests: for each row the largest loop around it that can be announced as a box. What
-// else the loop may touch is compared with the object when the program runs (R3 of
+// else the loop may touch is compared with the object when the program runs (abi.R3 of
 // perdure_ipv_abi.h), unless it is private by proof.
 #pragma once
 

@@ -20,15 +20,15 @@
  * (docs/ipv_compiler.md, Onlookers).
  *
  * Obligations of the code that calls them, from the box's begin to its end
- *   R1  Every byte of the box is stored to.
- *   R2  A load of a byte of the box that comes before the store to it has `load` added to its
+ *   abi.R1  Every byte of the box is stored to.
+ *   abi.R2  A load of a byte of the box that comes before the store to it has `load` added to its
  *       address; the stores, and a load after one, do not.
- *   R3  Nothing else loads from or stores to the object. What else the nest may touch and is not
- *       known to be no object's lies in `others`; box_begin compares them with the object.
- *   R4  box_end is called on every way out, before the object is accessed in another way, with the
- *       same box; not where the answer was PERDURE_IPV_NO_BOX.
- *   R5  `past_cache` says that all stores to cache lines (64 bytes) that lie whole in one row of
- *       counts[0] bytes were non-temporal ones, so that a fence makes them durable. It may be 1
+ *   abi.R3  Nothing else loads from or stores to the object. What else the nest may touch and is
+ *       not known to be no object's lies in `others`; box_begin compares them with the object.
+ *   abi.R4  box_end is called on every way out, before the object is accessed in another way, with
+ *       the same box; not where the answer was PERDURE_IPV_NO_BOX.
+ *   abi.R5  `past_cache` says that all stores to cache lines (64 bytes) that lie whole in one row
+ *       of counts[0] bytes were non-temporal ones, so that a fence makes them durable. It may be 1
  *       only where `how` is PERDURE_IPV_BOX_PAST_CACHE, and need not be.
  * Outside of boxes loads and stores are ordinary ones, and no hook is needed: the runtime notices
  * them by the write protection of the committed copy. perdure_ipv_plain() spares it a fault.

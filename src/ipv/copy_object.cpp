@@ -74,7 +74,7 @@ void CopyObject::leave() {
   started_ = false;
 }
 
-// C3.
+// ipv.C3.
 Status CopyObject::end() {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (ended_) return Status::success();
@@ -126,7 +126,7 @@ void CopyObject::note_all_changed() {
   must_save_ = true;
 }
 
-// C2.
+// ipv.C2.
 Status CopyObject::find_changes() {
   if (ended_) return Status::success();
   if (tracker_ == nullptr) {
@@ -146,7 +146,7 @@ Status CopyObject::find_changes() {
   return Status::success();
 }
 
-// C1.
+// ipv.C1.
 Status CopyObject::hand_over() {
   const std::uint64_t start_ns = monotonic_ns();
   const std::lock_guard<std::mutex> lock(mutex_);

@@ -13,12 +13,13 @@
 //     later (lag 1). To copy beside the program would need stores to be stopped meanwhile.
 //
 // Invariants
-//   C1  A page in which copy c differs from the memory is in stale_[c], or the tracker will say it,
-//       or all counts as changed. So the working copy is the memory when stale_ of it was copied.
-//   C2  All of the object counts as changed where stores may go unseen: without a tracker, while it
-//       is pinned, and where the kernel or a device stores through pinned pages. The pages at its
-//       ends that it shares with other memory are not tracked, and always count.
-//   C3  After the program freed the memory, kept_ is the contents, until a committed copy is.
+//   ipv.C1  A page in which copy c differs from the memory is in stale_[c], or the tracker will
+//       say it, or all counts as changed. So the working copy is the memory when stale_ of it was
+//       copied.
+//   ipv.C2  All of the object counts as changed where stores may go unseen: without a tracker,
+//       while it is pinned, and where the kernel or a device stores through pinned pages. The
+//       pages at its ends that it shares with other memory are not tracked, and always count.
+//   ipv.C3  After the program freed the memory, kept_ is the contents, until a committed copy is.
 #pragma once
 
 #include <memory>

@@ -127,7 +127,7 @@ TEST(LineSet, is_a_set_of_many_lines) {
   }
 }
 
-// P2, byte by byte: what a row loads is what was stored last.
+// ipv.P2, byte by byte: what a row loads is what was stored last.
 TEST(Interval, loads_see_what_was_stored_last) {
   for (std::uint64_t seed = 1; seed <= 5000; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Iteration: an object from its first store after a persistence point to the next one. Where its
-// two copies are, which bytes are current in which (P2 of object.cpp), and how many nests of rows
-// there were. old is the committed copy, new the working one.
+// two copies are, which bytes are current in which (ipv.P2 of object.cpp), and how many nests of
+// rows there were. old is the committed copy, new the working one.
 //
 // Threads: under the object's lock. No function fences; those that store return how many bytes.
 #pragma once
@@ -20,8 +20,8 @@ class Iteration {
  public:
   Iteration(Device& device, std::uint64_t object_bytes) : device_(device), bytes_(object_bytes) {}
 
-  // The caller has waited (P1). old and new are equal except in the lines of `lacking`, which stays
-  // as it is until the next begin.
+  // The caller has waited (ipv.P1). old and new are equal except in the lines of `lacking`, which
+  // stays as it is until the next begin.
   void begin(std::uint64_t old_offset, std::uint64_t new_offset, const LineSet& lacking);
   // Before there is a version: all of the object is in new.
   void begin_whole(std::uint64_t new_offset, const LineSet& lacking);

@@ -34,7 +34,7 @@ struct ObjectSurroundings {
   bool guard = true;
   bool move_views = true;     // false: as on an old kernel
   bool verify = false;        // versions are compared with plain copies (version_check.hpp)
-  bool lags = false;          // a version is finished one persistence point later (P1)
+  bool lags = false;          // a version is finished one persistence point later (ipv.P1)
   bool saves_beside = false;  // what can be saved beside the program is (save_beside())
   // Stores of this iteration may go unseen by a page tracker (buffer_memory.hpp).
   bool unseen = false;

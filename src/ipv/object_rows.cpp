@@ -30,7 +30,7 @@ BoxRows StreamObject::rows_of(const perdure_ipv_box& box, BoxRows::Joins joins) 
 }
 
 // A box only counts where it spares something, from the thread that makes the calls, and inside the
-// object, of which the nest touches nothing else (R3).
+// object, of which the nest touches nothing else (abi.R3).
 bool StreamObject::takes_box(const perdure_ipv_box& box, const BoxRows& rows) const {
   if (!own_thread() || phase_ == Phase::off || ended_ || in_nest_) return false;
   if (phase_ == Phase::writing && all_changed_) return false;
@@ -60,7 +60,7 @@ void StreamObject::count_copied(const Iteration::Copied& copied) {
   counts_.streamed_bytes.add(copied.past_cache_bytes);
 }
 
-// P2. Returns the difference for loads.
+// ipv.P2. Returns the difference for loads.
 ptrdiff_t StreamObject::place_box(const BoxRows& rows) {
   const Iteration::Placed placed = iteration_.place(rows.hull(), dirty_);
   count_copied(placed.copied);
@@ -70,7 +70,7 @@ ptrdiff_t StreamObject::place_box(const BoxRows& rows) {
     counts_.rows.add(1);
     changed_.add(row);
     dirty_.add(row);
-    // Between two rows; P2 counts it as current.
+    // Between two rows; ipv.P2 counts it as current.
     if (placed.loads_from_old) count_copied(iteration_.copy_old({before, row.begin}, dirty_));
     before = row.end;
   });
@@ -99,7 +99,7 @@ bool StreamObject::worth_past_cache(std::uint64_t row_bytes) const {
          row_bytes >= PERDURE_IPV_PAST_CACHE_BYTES_MIN;
 }
 
-// P4: they are durable after the fence that finishes the version, by this thread.
+// ipv.P4: they are durable after the fence that finishes the version, by this thread.
 void StreamObject::note_past_cache(ByteRange lines) {
   if (lines.begin >= lines.end) return;
   counts_.streamed_bytes.add(lines.end - lines.begin);
@@ -121,7 +121,7 @@ void StreamObject::tell_device() {
   untold_.bytes = 0;
 }
 
-// P3, by the thread that announced the box.
+// ipv.P3, by the thread that announced the box.
 void StreamObject::complete_in_nest() {
   tell_device();
   // Stores past the cache are not ordered before the later ones by which a program tells its other
@@ -149,7 +149,7 @@ bool StreamObject::box_end(const perdure_ipv_box& box, bool past_cache) {
   return flush;
 }
 
-// P4: from here on a store is seen, or all counts.
+// ipv.P4: from here on a store is seen, or all counts.
 bool StreamObject::seal() {
   if (!iteration_.seal_nest()) {
     note_all_changed();

@@ -316,7 +316,8 @@ Result<std::uint64_t> ObjectSet::persist_now() {
   return surroundings_.lags ? Result<std::uint64_t>(durable_version_.load()) : finish();
 }
 
-// P1 and P6: nothing is stored to while objects are handed over and saved. A failure is reported to
+// ipv.P1 and ipv.P6: nothing is stored to while objects are handed over and saved. A failure is
+//     reported to
 // the other ranks when the version is finished.
 void ObjectSet::begin_version() {
   report_ended();

@@ -62,7 +62,7 @@ bool has_used_io_uring() {
   return errno == EINVAL && !kernel_knows_registered_rings();
 }
 
-// O1. The kernel refuses that if another task shares the memory, and else does nothing.
+// ipv.O1. The kernel refuses that if another task shares the memory, and else does nothing.
 bool has_other_threads() {
   if (::unshare(CLONE_VM) == 0) return false;
   if (errno != EINVAL) return true;
@@ -72,7 +72,7 @@ bool has_other_threads() {
 
 }  // namespace
 
-// O2 to O4.
+// ipv.O2 to ipv.O4.
 std::string Onlookers::status() {
   const std::string text = read_again(status_file_, "/proc/self/status");
   const auto tracer = number_in(text, "TracerPid", 10);
@@ -90,7 +90,7 @@ std::string Onlookers::status() {
   return {};
 }
 
-// O6. Mostly no process of the machine has a context.
+// ipv.O6. Mostly no process of the machine has a context.
 bool Onlookers::has_asynchronous_io() {
   const std::string all = read_again(contexts_file_, "/proc/sys/fs/aio-nr");
   if (all == "0\n") return false;
@@ -98,7 +98,7 @@ bool Onlookers::has_asynchronous_io() {
   return maps.empty() || maps.find("[aio]") != std::string::npos;
 }
 
-// O8.
+// ipv.O8.
 bool Onlookers::has_unwatched_mpi() {
   struct Search {
     unsigned long long known;

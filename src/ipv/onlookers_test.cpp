@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Each of O1 to O7; tests/ipv/readers.py has programs. O8 and what MPI_Init
+// Each of ipv.O1 to ipv.O7; tests/ipv/readers.py has programs. ipv.O8 and what MPI_Init
 // brings along need an MPI library, as there.
 #include <gtest/gtest.h>
 #include <sched.h>

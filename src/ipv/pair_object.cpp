@@ -14,8 +14,8 @@
 namespace perdure {
 namespace {
 
-// A word of each page in the first iterations, which finds a loop that never keeps R2; then of each
-// so many bytes, that an iteration does not notice.
+// A word of each page in the first iterations, which finds a loop that never keeps ipv.R2; then of
+// each so many bytes, that an iteration does not notice.
 constexpr unsigned thorough_iterations = 8;
 constexpr std::uint64_t thorough_words = 4096 / Poison::word_bytes;
 constexpr std::uint64_t later_checks = 64;
@@ -107,7 +107,7 @@ Status PairObject::start() {
   return Status::success();
 }
 
-// T3.
+// ipv.T3.
 void PairObject::take_contents() {
   if (alive_ > 1 || !array_->committed()) alive_ = 0;
   unsaved_ = !array_->committed();
@@ -125,7 +125,7 @@ void PairObject::take_contents() {
   }
 }
 
-// T2: neither a version's nor the program's.
+// ipv.T2: neither a version's nor the program's.
 std::uint32_t PairObject::free_copy() const {
   const auto& named = array_->named();
   for (std::uint32_t copy = 0; copy < array_->copies(); ++copy) {
@@ -181,7 +181,7 @@ Status PairObject::check_overwritten() {
   return broken_;
 }
 
-// T1 and T2.
+// ipv.T1 and ipv.T2.
 void PairObject::swap_roles() {
   const std::byte* const before = at(alive_copy_);
   alive_copy_ = written_copy_;

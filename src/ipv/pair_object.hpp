@@ -8,22 +8,23 @@
 // there is a thread for it.
 //
 // Contract of the program
-//   R1  Between two persistence points it overwrites one of the two arrays, and at the next two the
-//       other one.
-//   R2  An element that one iteration stores to every later one stores to, before it is read in
+//   ipv.R1  Between two persistence points it overwrites one of the two arrays, and at the next
+//       two the other one.
+//   ipv.R2  An element that one iteration stores to every later one stores to, before it is read in
 //       that array. What no iteration stores to (walls, padding) is equal in both arrays.
-// R1 is guarded: the array of the version can't be stored to, and the program ends with a sentence
-// if it tries. Of R2, spot checks find breaches: some words that must be overwritten are poisoned,
-// and a word that still is poisoned at the persistence point is an error of it, and of every later
-// one. With PERDURE_IPV=verify=on all such words are.
+// ipv.R1 is guarded: the array of the version can't be stored to, and the program ends with a
+//     sentence
+// if it tries. Of ipv.R2, spot checks find breaches: some words that must be overwritten are
+// poisoned, and a word that still is poisoned at the persistence point is an error of it, and of
+// every later one. With PERDURE_IPV=verify=on all such words are.
 //
 // Invariants
-//   T1  alive_copy_ holds the contents of the array arrays_[alive_], complete since the last
+//   ipv.T1  alive_copy_ holds the contents of the array arrays_[alive_], complete since the last
 //       persistence point. Nobody stores to it while a version names it, is about to, or the
 //       program may read it.
-//   T2  The other array is shown in written_copy_, which no version names.
-//   T3  In all copies that no version names, what no iteration has stored to is as in alive_copy_:
-//       start() fills them.
+//   ipv.T2  The other array is shown in written_copy_, which no version names.
+//   ipv.T3  In all copies that no version names, what no iteration has stored to is as in
+//       alive_copy_: start() fills them.
 //
 // Threads: as object.hpp; stores to an array may come from any.
 #pragma once
@@ -92,7 +93,7 @@ class PairObject final : public InPlaceObject {
   std::uint32_t alive_copy_ = 0;
   std::uint32_t written_copy_ = 0;
   Poison poison_;  // in written_copy_
-  Status broken_;  // R2
+  Status broken_;  // ipv.R2
   bool started_ = false;
   bool unsaved_ = false;  // no committed version holds what is alive
   bool in_version_ = false;

@@ -37,7 +37,7 @@ void StreamObject::seal_for_version() {
   phase_ = Phase::sealed;
 }
 
-// P6.
+// ipv.P6.
 void StreamObject::take() {
   in_version_ = true;
   taken_.offset = iteration_.new_offset();
@@ -79,7 +79,7 @@ Result<std::uint64_t> StreamObject::flush(std::uint64_t offset, const LineSet& d
   return flushed;
 }
 
-// P6.
+// ipv.P6.
 Result<std::uint64_t> StreamObject::save() {
   const std::uint64_t start_ns = monotonic_ns();
   PERDURE_TRY_ASSIGN(const std::uint64_t flushed, flush(taken_.offset, taken_.dirty));
@@ -110,7 +110,7 @@ void StreamObject::end_version(CommitOutcome outcome) {
   }
 }
 
-// P7. The fence that failed may also have lost what the next iteration brought past the cache.
+// ipv.P7. The fence that failed may also have lost what the next iteration brought past the cache.
 void StreamObject::take_back() {
   for (LineSet& lines : lacking_) lines.add_all();
   if (phase_ == Phase::clean) {

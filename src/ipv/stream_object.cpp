@@ -6,42 +6,42 @@
 // new the working one (versioned_array.hpp, A1; iteration.hpp).
 //
 // Invariants
-//   P1  Nothing stores to a copy that a version names, or that the version under way will name.
+//   ipv.P1  Nothing stores to a copy that a version names, or that the version under way will name.
 //       What an iteration stores goes to the working copy, and if the version under way will name
 //       that one, another becomes it first (versioned_array.hpp, move_on()). So recovery can choose
 //       only versions that do not name what the lines below call new. (The paper waits before the
 //       first *read*. Reading harms nothing; an object that is written without being read would be
 //       stored to too early.)
-//   P2  In an iteration in the pool, the bytes of its interval are current in new. All others are
-//       current in old and were not stored to since the copies changed roles. Where the lines of
-//       lacking_[new] are not, old and new are equal, so these bytes need not be copied.
-//   P3  Outside of nests (perdure_ipv_abi.h, R3) all of the object is current where the address
-//       shows it: box_end() and plain() complete new before they return.
-//   P4  While the address can be stored to and no box is announced, every line counts as changed,
-//       and as dirty. So dirty_ says all of new that may not be durable, and changed_ all in which
-//       new may differ from old: announced rows are in them, and what no box announces is either
-//       refused by a read-only view, which leads to fault(), or happens when all lines count.
-//       Without guard, plain() is the program's duty. Lines
+//   ipv.P2  In an iteration in the pool, the bytes of its interval are current in new. All others
+//       are current in old and were not stored to since the copies changed roles. Where the lines
+//       of lacking_[new] are not, old and new are equal, so these bytes need not be copied.
+//   ipv.P3  Outside of nests (perdure_ipv_abi.h, abi.R3) all of the object is current where the
+//       address shows it: box_end() and plain() complete new before they return.
+//   ipv.P4  While the address can be stored to and no box is announced, every line counts as
+//       changed, and as dirty. So dirty_ says all of new that may not be durable, and changed_ all
+//       in which new may differ from old: announced rows are in them, and what no box announces is
+//       either refused by a read-only view, which leads to fault(), or happens when all lines
+//       count. Without guard, plain() is the program's duty. Lines
 //       that a row past the cache fills are not dirty, as copies past it are not: the thread that
 //       announced the box makes the first fence of the version. A line that a row does not fill is,
 //       and so is one of the ghost cells between rows that was copied through the cache, so that
 //       the version flushes it, once.
-//   P5  Whoever makes the address writable where it was not does so last: first the contents are
-//       whole there. Several threads may fault at once; the lock lets one do it, and the others try
-//       again when the view can be written. A thread that only reads is never refused: views
-//       change in one step (address_views.hpp).
-//   P6  A version takes what was dirty when the object was handed over (taken_) and nothing else,
-//       flushes it, and the pool's commit fences (commit.cpp, 1). What another thread flushed early
-//       was fenced there (device.hpp, D4).
-//   P7  When a version was retracted its contents stay where they are, not committed, and all lines
-//       count again (P4). When its outcome is unknown an object that was not stored to since goes
-//       to ordinary memory at its next store, as neither copy may be stored to; one that was has a
-//       copy that no version can name, and stays.
-//   P8  When the program frees the memory of an object, which free() and the like tell before they
-//       do it (perdure_ipv_c.cpp), the object ends: its contents at that moment are sealed in new,
-//       the address shows ordinary memory for good, and holds()
+//   ipv.P5  Whoever makes the address writable where it was not does so last: first the contents
+//       are whole there. Several threads may fault at once; the lock lets one do it, and the
+//       others try again when the view can be written. A thread that only reads is never refused:
+//       views change in one step (address_views.hpp).
+//   ipv.P6  A version takes what was dirty when the object was handed over (taken_) and nothing
+//       else, flushes it, and the pool's commit fences (commit.cpp, 1). What another thread
+//       flushed early was fenced there (device.hpp, D4).
+//   ipv.P7  When a version was retracted its contents stay where they are, not committed, and all
+//       lines count again (ipv.P4). When its outcome is unknown an object that was not stored to
+//       since goes to ordinary memory at its next store, as neither copy may be stored to; one
+//       that was has a copy that no version can name, and stays.
+//   ipv.P8  When the program frees the memory of an object, which free() and the like tell before
+//       they do it (perdure_ipv_c.cpp), the object ends: its contents at that moment are sealed in
+//       new, the address shows ordinary memory for good, and holds()
 //       denies it, so that no hook or fault of whoever has the addresses next leads here. The next
-//       version takes what was sealed, as any; if it is retracted the one after it does (P7).
+//       version takes what was sealed, as any; if it is retracted the one after it does (ipv.P7).
 //
 // When a version is finished. With lag 1, what a version flushes is on its way to the
 // medium while the next iteration computes. The first fence of its commit, and the agreement of the
@@ -105,7 +105,7 @@ Status StreamObject::may_be_placed() const {
     return {Code::unsupported, "the pool's device is no file"};
   }
   if (!surroundings_.lags || array_->has_spare_copy()) return Status::success();
-  return {Code::unsupported,  // P1
+  return {Code::unsupported,  // ipv.P1
           "its array in the pool was made with lag 0, or for tier copy, and has no spare copy"};
 }
 
@@ -186,7 +186,7 @@ void StreamObject::leave() {
   phase_ = Phase::off;
 }
 
-// P8.
+// ipv.P8.
 Status StreamObject::end() {
   lock_for_stores();
   const std::lock_guard<FaultLock> lock(lock_, std::adopt_lock);
@@ -217,7 +217,7 @@ void StreamObject::note_all_changed() {
   dirty_.add_all();
 }
 
-// P1.
+// ipv.P1.
 void StreamObject::begin_iteration() {
   const bool free = !in_version_ || array_->move_on();
   PERDURE_ASSERT(free);  // may_be_placed()
@@ -237,7 +237,7 @@ void StreamObject::complete_for_stores() {
   counts_.copied_bytes.add(iteration_.complete_in_cache());
 }
 
-// P5: new is completed before it can be stored to.
+// ipv.P5: new is completed before it can be stored to.
 void StreamObject::plain_locked() {
   if (phase_ == Phase::writing && all_changed_) return;
   if (phase_ == Phase::clean) begin_iteration();
@@ -247,7 +247,7 @@ void StreamObject::plain_locked() {
   if (phase_ != Phase::writing) enter_writing();
 }
 
-// Waits until the object may be stored to, and takes the lock (P1, P6).
+// Waits until the object may be stored to, and takes the lock (ipv.P1, ipv.P6).
 void StreamObject::lock_for_stores() {
   const auto& held = surroundings_.held;
   for (;;) {
@@ -266,7 +266,7 @@ void StreamObject::lock_for_stores() {
     lock_.unlock();
   }
   if (phase_ != Phase::lost) return;
-  if (views_ != nullptr && !views_->leave()) end_without_view();  // P7
+  if (views_ != nullptr && !views_->leave()) end_without_view();  // ipv.P7
   phase_ = Phase::off;
 }
 

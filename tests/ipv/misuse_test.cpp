@@ -326,7 +326,7 @@ TEST_F(IpvMisuse, an_object_is_not_freed_before_the_restart) {
   memory_[0] = 1;  // still there
 }
 
-// P8: it ends, and versions hold what it held.
+// ipv.P8: it ends, and versions hold what it held.
 TEST_F(IpvMisuse, an_object_that_is_freed_ends) {
   for (const int tier : {PERDURE_IPV_STREAM, PERDURE_IPV_COPY}) {
     start(tier);

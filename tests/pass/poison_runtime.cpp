@@ -5,9 +5,9 @@
 //
 //   - When the first box of an epoch begins, the object is filled with poison (a NaN): a load that
 //     the nest does not announce reads that, and the results differ.
-//   - What of a box is not stored to stays poison: `box_end` looks for it (R1).
-//   - At `box_end`, what the box does not cover must still be poison (R3), and the old copy
-//     unchanged (R2).
+//   - What of a box is not stored to stays poison: `box_end` looks for it (abi.R1).
+//   - At `box_end`, what the box does not cover must still be poison (abi.R3), and the old copy
+//     unchanged (abi.R2).
 //   - At random, rows are read in the old copy, in place, or in a copy of them while their place is
 //     poisoned, and may be stored to past the cache or not; or there is no box: all that a runtime
 //     may answer.
