@@ -128,6 +128,16 @@ function(perdure_test_headers target)
             <functional> <map> <memory> <optional> <random> <string> <thread> <vector>)
 endfunction()
 
+# With a sanitizer everything takes longer, and a SIGSEGV that a test expects is left to it.
+function(perdure_sanitized_test name seconds)
+  if(NOT PERDURE_SANITIZER OR PERDURE_SANITIZER STREQUAL "coverage")
+    return()
+  endif()
+  math(EXPR seconds "10 * ${seconds}")
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${seconds}
+                       ENVIRONMENT_MODIFICATION "ASAN_OPTIONS=path_list_append:handle_segv=0")
+endfunction()
+
 # perdure_test(NAME SOURCES … DEPS … [LIBS …] [LABELS …] [TIMEOUT s]): a GoogleTest program, ctest
 # name NAME.
 function(perdure_test name)
@@ -150,6 +160,7 @@ function(perdure_test name)
   perdure_test_headers(${name})
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS "${arg_LABELS}")
+  perdure_sanitized_test(${name} ${arg_TIMEOUT})
 endfunction()
 
 # perdure_mpi_test(NAME SOURCES … RANKS 1 2 4 [LIBS …] [TIMEOUT s] [VARIANTS …])

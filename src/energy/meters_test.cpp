@@ -172,7 +172,8 @@ TEST_F(Meters, of_the_whole_node_come_first) {
 TEST_F(Meters, of_the_board_are_told_where_nothing_reads_them) {
   make("acpi-cpufreq");
   sysfs_.tree().set("dev/ipmi0", "");
-  const Meter& dcmi = find(probe(), "dev/ipmi0");
+  const auto meters = probe();
+  const Meter& dcmi = find(meters, "dev/ipmi0");
   EXPECT_FALSE(dcmi.readable);
   EXPECT_NE(dcmi.remedy.find("modprobe"), std::string::npos);
 }
