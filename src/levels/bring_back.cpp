@@ -129,15 +129,16 @@ Status BringBack::note_job_here(const JobRecord& job) const {
 }
 
 Result<std::string> BringBack::move_files(const Census& census) const {
-  for (std::uint32_t rank = 0; rank < census.job.ranks; ++rank) {
-    if (census.file_of(rank) != nullptr) continue;
+  const auto files = census.files_in_use();
+  for (std::uint32_t rank = 0; rank < files.size(); ++rank) {
+    if (files[rank] != nullptr) continue;
     return Status(Code::not_found, "the file of rank ", rank, " is on no node of this job");
   }
   PERDURE_TRY_ASSIGN(const auto generation, new_generation(census));
   std::set<std::uint32_t> moved;
   Status local;
-  for (std::uint32_t rank = 0; rank < census.job.ranks; ++rank) {
-    const std::uint32_t from = census.file_of(rank)->at;
+  for (std::uint32_t rank = 0; rank < files.size(); ++rank) {
+    const std::uint32_t from = files[rank]->at;
     if (census.near(from, rank)) continue;
     moved.insert(rank);
     Status step;

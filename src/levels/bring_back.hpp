@@ -11,7 +11,7 @@
 //       that of any file of the job that was seen, and not below the time of day in ms; the
 //       incarnation of what is committed later is such a number, too. So a file on a node that
 //       comes back later, or that a rank left when it moved, is never taken for it
-//       (Census::file_of).
+//       (Census::files_in_use).
 //   levels.B2  Files made from images take the place of those that are there only when all ranks
 //       have theirs, durable. A crash while they do leaves some ranks with the version R alone,
 //       others with the pool as it was. Recovery of such a pool either chooses R, where the others

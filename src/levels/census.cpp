@@ -197,16 +197,17 @@ std::uint32_t leader_of(const std::vector<std::uint32_t>& nodes, std::uint32_t r
 
 }  // namespace
 
-const PoolFileFact* Census::file_of(std::uint32_t rank) const {
-  const PoolFileFact* best = nullptr;
+std::vector<const PoolFileFact*> Census::files_in_use() const {
+  std::vector<const PoolFileFact*> in_use(job.ranks, nullptr);
   const JobId newest = lineage();
   for (const PoolFileFact& file : files) {
-    if (file.rank != rank || file.lineage != newest) continue;
+    if (file.rank >= job.ranks || file.lineage != newest) continue;
+    const PoolFileFact*& best = in_use[file.rank];
     const bool better = best == nullptr || file.age() > best->age() ||
-                        (file.age() == best->age() && near(file.at, rank));
+                        (file.age() == best->age() && near(file.at, file.rank));
     if (better) best = &file;
   }
-  return best;
+  return in_use;
 }
 
 JobId Census::lineage() const {

@@ -79,10 +79,10 @@ struct Census {
 
   // Both on the same node.
   bool near(std::uint32_t rank, std::uint32_t other) const { return nodes[rank] == nodes[other]; }
-  // The file of a rank that was in use last, of lineage(), as no pool has files of two; null: it is
-  // on no node. Others of that rank are what it left behind when it moved, or when others went on
-  // without it.
-  const PoolFileFact* file_of(std::uint32_t rank) const;
+  // By rank the file that was in use last, of lineage(), as no pool has files of two; null: none is
+  // there. Others of a rank are what it left behind when it moved, or when others went on without
+  // it.
+  std::vector<const PoolFileFact*> files_in_use() const;
   // Of what was made last of all that is here.
   JobId lineage() const;
   // All lineages of which something is here.

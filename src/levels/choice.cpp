@@ -10,11 +10,9 @@ namespace {
 bool counts_more(const Census& nodes, VersionId images, VersionId pool) {
   if (images <= pool) return false;
   if (is_newer(images, pool)) return true;
-  for (std::uint32_t rank = 0; rank < nodes.job.ranks; ++rank) {
-    const PoolFileFact* const file = nodes.file_of(rank);
-    if (file != nullptr && file->head.version > pool.version) return true;
-  }
-  return false;
+  return std::ranges::any_of(nodes.files_in_use(), [pool](const PoolFileFact* file) {
+    return file != nullptr && file->head.version > pool.version;
+  });
 }
 
 }  // namespace

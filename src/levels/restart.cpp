@@ -15,8 +15,9 @@ bool lost_something(Code code) {
 
 // levels.A8: of a file that a restart would use, or "".
 std::string damage_in(const Census& census) {
+  const auto files = census.files_in_use();
   for (const DamagedFileFact& damaged : census.damaged) {
-    const PoolFileFact* const used = census.file_of(damaged.rank);
+    const PoolFileFact* const used = damaged.rank < files.size() ? files[damaged.rank] : nullptr;
     if (used != nullptr && used->at != damaged.at) continue;  // what was left behind
     return sentence("rank ", damaged.rank, ": ", damaged.problem);
   }

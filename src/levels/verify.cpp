@@ -110,6 +110,7 @@ class Verification {
   Census census_;  // of what is whole
   std::set<VersionId> ids_;
   std::optional<VersionId> held_;  // by the ranks' files
+  bool of_image_ = false;          // a file in use was made of an image that has what belongs to it
   bool went_back_ = false;         // choice.hpp, levels.A2
   LevelsReport report_;
   std::vector<Drain> drains_;
@@ -139,16 +140,14 @@ void Verification::look_at_pool() {
   }
   std::map<std::uint32_t, std::string> used;
   std::vector<std::set<std::uint32_t>> left_over(directories_.size());
-  for (const PoolFileFact& file : census_.files) {
-    if (census_.file_of(file.rank) == &file) {
-      used[file.rank] = directories_[file.at];
-    } else {
-      left_over[file.at].insert(file.rank);
-    }
-  }
-  for (const auto& [rank, path] : used) {
-    report_.nodes[census_.file_of(rank)->at].ranks.push_back(rank);
-    report_.pool_files.push_back(rank);
+  for (const PoolFileFact& file : census_.files) left_over[file.at].insert(file.rank);
+  for (const PoolFileFact* file : census_.files_in_use()) {
+    if (file == nullptr) continue;
+    left_over[file->at].erase(file->rank);
+    used[file->rank] = directories_[file->at];
+    report_.nodes[file->at].ranks.push_back(file->rank);
+    report_.pool_files.push_back(file->rank);
+    of_image_ = of_image_ || file->of_image;
   }
   for (std::size_t i = 0; i < left_over.size(); ++i) {
     report_.nodes[i].left_over = list_of(left_over[i]);
@@ -295,10 +294,7 @@ Status Verification::read_all(const Manifest& manifest) {
 // restart.hpp, levels.A5.
 std::string Verification::missing_without(VersionId held,
                                           const std::set<std::uint32_t>& lost) const {
-  const bool of_image = std::ranges::any_of(census_.files, [&](const auto& file) {
-    return file.of_image && census_.file_of(file.rank) == &file;
-  });
-  if (of_image) return "";
+  if (of_image_) return "";
   const PoolVersion version{{}, held.version, held.incarnation, 0};
   return missing_parts(
       census_.parts_where([&](std::uint32_t node) { return !lost.contains(node); }), version);

@@ -76,7 +76,7 @@ TEST_F(LevelsOfJobs, a_version_that_some_rank_has_left_comes_from_images) {
   ASSERT_EQ(run({.nodes = {1, 0}, .commits = 1, .mark = 2}), 0);
   const auto generation_of_rank_1 = [&] {
     const auto census = census_of({node(0) + "/pool", node(2) + "/pool"}, Trust::own);
-    const auto* const file = census.ok() ? census.value().file_of(1) : nullptr;
+    const auto* const file = census.ok() ? census.value().files_in_use()[1] : nullptr;
     return file == nullptr ? 0 : file->generation;
   };
   lose(1);

@@ -111,7 +111,7 @@ inline draw(one) {
 }
 
 #ifdef MOVES
-/* Census::file_of(): in `highest` the age of the rank's file, or 0. */
+/* Census::files_in_use(): in `highest` the age of the rank's file, or 0. */
 inline find_age(set) {
   top = SLOT(set, 0);
   for (k : 1 .. SLOTS - 1) {
