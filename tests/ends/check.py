@@ -285,8 +285,10 @@ def check_end(job: Job, table: dict, column: str, end: str) -> list[str]:
             check_level(ended, table["way to a level"][column])
             if job.language == "c":
                 check_pooled(ended, table["file in a pool's versions"][column])
-        clean = all(table[row][column] == "written" for row in FILES) and end != "exception"
-        if clean and (job.language != "c" or column == "`MPI_Finalize`") and job.mpi == "mpich":
+        # Without MPI_Finalize the launcher may end a rank that is still in its exit handlers, and
+        # say so by its code.
+        clean = column == "`MPI_Finalize`" or (column == "end of Python" and end != "exception")
+        if clean and job.mpi == "mpich":
             ended.need(ended.code == 0, f"the exit code is {ended.code}")
         if ended.faults:
             ended.faults.append(f"exit code {ended.code}; {ended.statistics.get('left_behind')}; "
