@@ -13,7 +13,6 @@ namespace perdure {
 namespace {
 
 constexpr std::uint64_t chunk_bytes = std::uint64_t{4} << 20U;
-constexpr const char* fresh_suffix = ".new";
 constexpr const char* damaged_suffix = ".damaged";
 
 // A node that takes the place of a lost one may have nothing of the path. That it has no slip is
@@ -99,7 +98,7 @@ Status BringBack::send_file(std::uint32_t of_rank) const {
 
 Status BringBack::receive_file(std::uint32_t from, std::uint64_t generation) const {
   const std::string name = rank_file_name(group_.rank());
-  const std::string fresh = name + fresh_suffix;
+  const std::string fresh = fresh_rank_file_name(group_.rank());
   std::unique_ptr<Device> device;
   const auto directory = make_pool_directory(directory_, trust_);
   Status ready = directory.status();
@@ -311,7 +310,7 @@ Status BringBack::take_places(const JobRecord& job) const {
   if (keep_damaged_ && directory.holds(name)) {
     PERDURE_TRY(directory.rename_file(name, name + damaged_suffix));
   }
-  PERDURE_TRY(directory.rename_file(name + fresh_suffix, name));
+  PERDURE_TRY(directory.rename_file(fresh_rank_file_name(group_.rank()), name));
   return note_job_here(job);
 }
 
@@ -321,7 +320,7 @@ Status BringBack::use_own_images(const JobRecord& job, VersionId id, std::uint64
     if (!replaced.ok() && replaced.status().code() == Code::busy) return replaced.status();
     PERDURE_TRY_ASSIGN(const auto directory, Directory::open(directory_, trust_));
     PERDURE_TRY_ASSIGN(const auto image, own_image(id));
-    const std::string fresh = rank_file_name(group_.rank()) + fresh_suffix;
+    const std::string fresh = fresh_rank_file_name(group_.rank());
     PERDURE_TRY(directory.remove_file(fresh));
     RegionIdentity identity{job.job_id, job.job_name, group_.rank(), job.ranks, generation};
     identity.lineage = lineage_of(job) == job.job_id ? JobId{} : job.lineage;

@@ -295,7 +295,7 @@ Result<PoolFiles> pool_files(const Directory& directory, std::uint32_t ranks) {
   for (const std::string& name : names) {
     const auto rank = rank_of_file(name);
     if (rank && *rank < ranks) files.ranks.push_back(name);
-    if (is_unfinished_job_record(name)) files.unfinished.push_back(name);
+    if (is_unfinished(name)) files.unfinished.push_back(name);
   }
   return files;
 }

@@ -23,6 +23,8 @@ std::uint64_t record_checksum(const JobRecordFormat& format) {
   return crc64(&format, offsetof(JobRecordFormat, checksum));
 }
 
+constexpr const char* fresh_suffix = ".new";
+
 }  // namespace
 
 std::string job_record_path(const std::string& directory) {
@@ -35,6 +37,10 @@ std::string rank_file_name(std::uint32_t rank) {
   return name.data();
 }
 
+std::string fresh_rank_file_name(std::uint32_t rank) {
+  return rank_file_name(rank) + fresh_suffix;
+}
+
 std::string rank_file_path(const std::string& directory, std::uint32_t rank) {
   return directory + "/" + rank_file_name(rank);
 }
@@ -45,8 +51,10 @@ std::optional<std::uint32_t> rank_of_file(const std::string& name) {
   return rank && name == rank_file_name(*rank) ? rank : std::nullopt;
 }
 
-bool is_unfinished_job_record(const std::string& name) {
-  const std::string prefix = std::string(job_record_name) + ".new";
+bool is_unfinished(const std::string& name) {
+  const bool fresh = name.ends_with(fresh_suffix);
+  if (fresh && rank_of_file(name.substr(0, name.size() - std::strlen(fresh_suffix)))) return true;
+  const std::string prefix = std::string(job_record_name) + fresh_suffix;
   return name.starts_with(prefix) && rank_of_file("rank" + name.substr(prefix.size())).has_value();
 }
 

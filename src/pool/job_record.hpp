@@ -54,10 +54,12 @@ std::string job_record_path(const std::string& directory);
 std::string rank_file_path(const std::string& directory, std::uint32_t rank);
 
 std::string rank_file_name(std::uint32_t rank);
+// The name of a file that will be the rank's, until it is whole.
+std::string fresh_rank_file_name(std::uint32_t rank);
 // The rank whose file has this name, if it is the name of one.
 std::optional<std::uint32_t> rank_of_file(const std::string& name);
-// Whether a writer of the job record uses this name until the record is whole.
-bool is_unfinished_job_record(const std::string& name);
+// Whether a job record, or a rank's file, has this name until it is whole.
+bool is_unfinished(const std::string& name);
 
 // Code::not_found when there is none, damaged or newer_format when it can't be used.
 Result<JobRecord> read_job_record(const Directory& directory);

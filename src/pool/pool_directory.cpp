@@ -124,9 +124,9 @@ bool must_stay(const Status& status) {
 }
 
 // Several ranks of a node remove the same files.
-Status remove_rest(const Directory& directory, const std::string& rank_file,
-                   const OpenOptions& options) {
-  PERDURE_TRY(directory.remove_file(rank_file));
+Status remove_rest(const Directory& directory, std::uint32_t rank, const OpenOptions& options) {
+  PERDURE_TRY(directory.remove_file(rank_file_name(rank)));
+  PERDURE_TRY(directory.remove_file(fresh_rank_file_name(rank)));
   if (!options.discard || !options.belongs) return Status::success();
   PERDURE_TRY_ASSIGN(const auto names, directory.names());
   for (const std::string& name : names) {
@@ -141,7 +141,10 @@ Status clear_directory(const Directory& directory, Group& group, const OpenOptio
   const std::string path = directory.path_of(name);
   std::unique_ptr<Device> held;
   Status local;
-  if (directory.holds(name)) {
+  const std::string fresh = directory.path_of(fresh_rank_file_name(group.rank()));
+  const auto made = open_rank_file(fresh, false, options);  // by somebody else, now
+  if (!made.ok() && must_stay(made.status())) local = made.status();
+  if (local.ok() && directory.holds(name)) {
     auto device = open_rank_file(path, false, options);
     if (device.ok()) held = device.take();
     if (!device.ok() && must_stay(device.status())) local = device.status();
@@ -154,7 +157,7 @@ Status clear_directory(const Directory& directory, Group& group, const OpenOptio
   local = directory.remove_file(job_record_name);
   if (local.ok()) local = directory.sync();
   PERDURE_TRY(agree(group, local));
-  return agree(group, remove_rest(directory, name, options));
+  return agree(group, remove_rest(directory, group.rank(), options));
 }
 
 // Rank 0's choice, sent to all.
@@ -167,14 +170,14 @@ Result<JobRecord> agree_on_record(Group& group, const OpenOptions& options) {
 
 Status make_rank_file(const Directory& directory, const JobRecord& record, std::uint32_t rank,
                       const OpenOptions& options) {
-  const std::string path = directory.path_of(rank_file_name(rank));
-  PERDURE_TRY_ASSIGN(auto device, open_rank_file(path, true, options));
+  const std::string fresh = fresh_rank_file_name(rank);
+  PERDURE_TRY_ASSIGN(auto device, open_rank_file(directory.path_of(fresh), true, options));
   Geometry geometry = options.geometry;
   if (options.keep != 0) geometry.slots = options.keep + 1;
   const RegionIdentity identity{record.job_id, record.job_name, rank, record.ranks};
   PERDURE_TRY_ASSIGN(auto region, format_region(*device, identity, geometry));
   PERDURE_TRY(format_slots(*device, region));
-  return directory.sync();
+  return directory.rename_file(fresh, rank_file_name(rank));
 }
 
 // pool.F1. On failure no rank leaves anything.
@@ -194,6 +197,7 @@ Status make_pool(const std::string& path, Group& group, const OpenOptions& optio
   (void)directory.remove_file(job_record_name);
   (void)agree(group, Status::success());
   (void)directory.remove_file(rank_file_name(group.rank()));
+  (void)directory.remove_file(fresh_rank_file_name(group.rank()));
   remove_directory(path);  // only if nothing else is in it
   return all;
 }

@@ -8,7 +8,8 @@
 // Invariants
 //   pool.F1  "job" is written only when every rank's file exists, whole, with version 0. A
 //       directory without it holds no pool, and rank files in it that hold no version are remains
-//       of a creation that was cut short.
+//       of a creation that was cut short. A file that is not whole never has a rank's name: such
+//       remains may lie beside files of a later life of the pool, and would be damage there.
 //   pool.F2  To discard a pool, "job" is removed first.
 //   pool.F3  A rank file is locked by the process that uses it; nobody discards or rewrites a
 //       locked one.

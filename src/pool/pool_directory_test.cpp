@@ -4,13 +4,20 @@
 #include "pool/pool_directory.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/inotify.h>
+#include <unistd.h>
 
+#include <array>
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <span>
 #include <string>
+#include <utility>
 
+#include "pmem/file_device.hpp"
 #include "pool/inspect.hpp"
+#include "pool/job_record.hpp"
 #include "temporary_directory.hpp"
 
 namespace perdure {
@@ -51,6 +58,66 @@ class ThirdOfThree final : public SoloGroup {
   std::uint32_t rank() const override { return 2; }
   std::uint32_t ranks() const override { return 3; }
 };
+
+// pool.F1. The names that files of a directory get while this lives, and whether by being moved.
+class NamesGiven {
+ public:
+  explicit NamesGiven(const std::string& directory) : fd_(::inotify_init1(IN_NONBLOCK)) {
+    EXPECT_GE(::inotify_add_watch(fd_, directory.c_str(), IN_CREATE | IN_MOVED_TO), 0);
+  }
+  ~NamesGiven() { ::close(fd_); }
+  NamesGiven(const NamesGiven&) = delete;
+  NamesGiven& operator=(const NamesGiven&) = delete;
+
+  std::set<std::pair<std::string, bool>> all() const {
+    std::set<std::pair<std::string, bool>> names;
+    alignas(inotify_event) std::array<char, 16384> bytes{};
+    const ssize_t count = ::read(fd_, bytes.data(), bytes.size());
+    for (ssize_t at = 0; at < count;) {
+      const auto* event = reinterpret_cast<const inotify_event*>(bytes.data() + at);
+      names.emplace(event->name, (event->mask & IN_MOVED_TO) != 0);
+      at += static_cast<ssize_t>(sizeof(inotify_event) + event->len);
+    }
+    return names;
+  }
+
+ private:
+  int fd_;
+};
+
+TEST_F(PoolDirectory, a_rank_file_gets_its_name_when_it_is_whole) {
+  fs::create_directory(base_ + "/pool");
+  fs::permissions(base_ + "/pool", fs::perms::owner_all);
+  const NamesGiven given(base_ + "/pool");
+  make("pool", 0);
+  const auto names = given.all();
+  EXPECT_TRUE(names.contains({rank_file_name(0), true}));
+  EXPECT_FALSE(names.contains({rank_file_name(0), false}));
+}
+
+TEST_F(PoolDirectory, a_file_whose_making_was_cut_short_is_no_obstacle_and_goes_with_the_pool) {
+  const std::string fresh = base_ + "/pool/" + fresh_rank_file_name(0);
+  fs::create_directory(base_ + "/pool");
+  fs::permissions(base_ + "/pool", fs::perms::owner_all);
+  std::ofstream(fresh) << "begun";
+  make("pool", 1);
+  EXPECT_FALSE(fs::exists(fresh));
+  std::ofstream(fresh) << "begun";
+  ASSERT_TRUE(remove_pool(base_ + "/pool").ok());
+  EXPECT_FALSE(fs::exists(base_ + "/pool"));
+}
+
+TEST_F(PoolDirectory, a_file_that_somebody_else_makes_now_stays) {
+  const std::string fresh = base_ + "/pool/" + fresh_rank_file_name(0);
+  fs::create_directory(base_ + "/pool");
+  fs::permissions(base_ + "/pool", fs::perms::owner_all);
+  const auto making = open_file_device(fresh, {.create = true});
+  ASSERT_TRUE(making.ok()) << making.status().message();
+  ASSERT_TRUE(making.value()->resize(8192).ok());
+  options_.lock_wait_ms = 0;
+  EXPECT_EQ(open("pool").status().code(), Code::busy);
+  EXPECT_TRUE(fs::exists(fresh));
+}
 
 TEST_F(PoolDirectory, what_belongs_to_a_pool_is_discarded_with_it) {
   options_.belongs = [](const std::string& name) { return name == "beside"; };
