@@ -5,6 +5,7 @@
 #include <array>
 #include <cstring>
 #include <string>
+#include <string_view>
 
 #include "base/checksum.hpp"
 #include "base/io_token.hpp"
@@ -91,7 +92,10 @@ constexpr std::size_t parting_words = sizeof(Parting) / sizeof(std::uint64_t);
 
 Side own_side(const Group& group, const CallUnderWay& call, const Subject& subject) {
   Side side{group.ranks() - group.rank(), {}, call.count, call.file, 0, 0};
-  std::strncpy(reinterpret_cast<char*>(side.name.data()), name_of(call), sizeof side.name - 1);
+  const std::string_view name = name_of(call);
+  std::size_t bytes = std::min(name.size(), sizeof side.name - 1);
+  while (bytes > 0 && bytes < name.size() && (name[bytes] & 0xc0) == 0x80) --bytes;  // UTF-8
+  std::memcpy(side.name.data(), name.data(), bytes);
   side.about = static_cast<std::uint64_t>(subject.about);
   side.number = subject.number;
   return side;

@@ -420,7 +420,7 @@ int win_free(MPI_Win* win) {
     return raise_on_window(
         *win, {Code::invalid_argument, "half of a twin window; it is freed with its window"});
   }
-  if (Status all = found->pool->agree_to_free(); !all.ok()) return raise_on_window(*win, all);
+  if (Status all = found->pool->agree_to_free(*found); !all.ok()) return raise_on_window(*win, all);
   const std::unique_ptr<Window> window(found);
   Status status = window->pool->remove(*window);
   leave_table(*window);

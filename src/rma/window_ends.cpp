@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "rma/window_ends.hpp"
 
+#include <cstdio>
 #include <mutex>
 #include <vector>
 
@@ -30,10 +31,14 @@ const ForkGuard& opener_of_windows() {
   return guard;
 }
 
-// Collective over the window's pool.
+// Collective over the window's pool. Other ranks may be in another call of it.
 bool may_be_freed(Window& window) {
-  std::uint64_t busy = window.locks != 0 || window.pending ? 1 : 0;
-  return window.pool->group().all_max({&busy, 1}).ok() && busy == 0;
+  const auto quiet = window.pool->agree_to_end(window);
+  if (quiet.status().code() == Code::invalid_argument) {
+    std::fprintf(stderr, "perdure: window '%s' stays as it is: %s\n", window.options.name.c_str(),
+                 quiet.status().message().c_str());
+  }
+  return quiet.ok() && quiet.value();
 }
 
 bool none_to_end() {

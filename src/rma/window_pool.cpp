@@ -137,10 +137,19 @@ void WindowPool::add(Window& window) {
   asynchronous_ = asynchronous_ || window.options.asynchronous;
 }
 
-Status WindowPool::agree_to_free() {
+Status WindowPool::agree_to_free(const Window& window) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  const CollectiveCall call(*group_, "MPI_Win_free");
+  const std::string freeing = "MPI_Win_free of window '" + window.options.name + "'";
+  const CollectiveCall call(*group_, freeing.c_str());
   return agree(*group_, Status::success());
+}
+
+Result<bool> WindowPool::agree_to_end(const Window& window) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const CollectiveCall call(*group_, "MPI_Finalize", CollectiveCall::Kind::last);
+  std::uint64_t busy = window.locks != 0 || window.pending ? 1 : 0;
+  PERDURE_TRY(agree_max(*group_, Status::success(), {&busy, 1}));
+  return busy == 0;
 }
 
 Status WindowPool::remove(Window& window) {
@@ -197,7 +206,7 @@ Result<std::uint64_t> WindowPool::commit(bool quiesce, std::string doing,
 }
 
 Result<std::uint64_t> WindowPool::commit_locked(bool quiesce) {
-  const CollectiveCall call(*group_, quiesce ? "the commit of a passive-target epoch"
+  const CollectiveCall call(*group_, quiesce ? "perdure_win_commit, or an unlock that commits"
                                              : "the commit of MPI_Win_fence or MPI_Win_wait");
   if (quiesce) {
     Status quiet = complete_operations();

@@ -48,8 +48,11 @@ class WindowPool {
   std::uint64_t restored_version() const { return restored_version_; }
 
   void add(Window& window);
-  // Collective, before it is removed: all ranks are about to free a window.
-  Status agree_to_free();
+  // Collective, before it is removed: all ranks are about to free this window.
+  Status agree_to_free(const Window& window);
+  // Collective, where MPI ends: no rank has an operation under way. Whoever makes another call
+  // meanwhile gets an error, and nobody waits for this rank any more (agreement.hpp, base.M5).
+  Result<bool> agree_to_end(const Window& window);
   // Collective. Keeps or erases what the pool holds of the window.
   Status remove(Window& window);
   // Local. A region of a dynamic window is no part of the next version.
