@@ -2,9 +2,11 @@
 #include "levels/leased_drains.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 
 #include "base/agreement.hpp"
+#include "base/checksum.hpp"
 #include "levels/manifest.hpp"
 
 namespace perdure {
@@ -28,11 +30,15 @@ Status check_there(const std::string& path) {
                 "; make it, or mount what it is on");
 }
 
-Result<std::optional<LeaseRecord>> look_at(const LeasedDrain& drain, const std::string& job_name) {
-  PERDURE_TRY(check_there(drain.target.directory));
-  PERDURE_TRY_ASSIGN(auto newest, newest_lease(drain.place));
-  if (newest) PERDURE_TRY(check_name(drain.place, *newest, job_name));
-  return newest;
+std::string note_name(const std::string& place) {
+  std::array<char, 32> name{};
+  std::snprintf(name.data(), name.size(), "drained-%016llx",
+                static_cast<unsigned long long>(crc64(place.data(), place.size())));
+  return name.data();
+}
+
+bool is_missing(const std::string& path) {
+  return Directory::open(path, Trust::anyone).status().code() == Code::not_found;
 }
 
 }  // namespace
@@ -65,7 +71,50 @@ Status LeasedDrains::agree_on_usable(const Status& local) {
   return Status::success();
 }
 
+Status LeasedDrains::find_notes() {
+  const auto pool = Directory::open(directory_, Trust::anyone);
+  for (LeasedDrain& drain : drains_) {
+    std::uint64_t words[] = {pool.ok() && pool.value().holds(note_name(drain.place)) ? 1U : 0U};
+    PERDURE_TRY(agree_max(group_, Status::success(), words));
+    drain.noted = words[0] != 0;
+  }
+  return Status::success();
+}
+
+Status LeasedDrains::note_places(Trust trust) {
+  const auto pool = Directory::open(directory_, trust);
+  Status local = pool.status();
+  for (const LeasedDrain& drain : drains_) {
+    const std::string name = note_name(drain.place);
+    if (!local.ok() || !drain.usable || pool.value().holds(name)) continue;
+    local = pool.value().replace_file(name, "", std::to_string(group_.rank()));
+  }
+  return agree(group_, local);
+}
+
+Result<std::optional<LeaseRecord>> LeasedDrains::look_at(const LeasedDrain& drain,
+                                                         const std::string& job_name) {
+  PERDURE_TRY(check_there(drain.target.directory));
+  if (drain.noted && is_missing(drain.place)) {
+    return Status(Code::not_found, "this pool was drained to ", drain.place,
+                  ", which is not there; mount what it is on. If it was removed on purpose, make "
+                  "that directory, and the drain begins anew");
+  }
+  if (is_missing(drain.target.directory)) {
+    sentences_.push_back("the drain " + drain.target.directory +
+                         " is not there and is made; if it was to be mounted, end this job");
+  }
+  PERDURE_TRY_ASSIGN(auto newest, newest_lease(drain.place));
+  if (newest) PERDURE_TRY(check_name(drain.place, *newest, job_name));
+  if (drain.noted && !newest) {
+    sentences_.push_back("the drain " + drain.place +
+                         " begins anew: what this pool had drained to it is not there any more");
+  }
+  return newest;
+}
+
 Status LeasedDrains::look(const std::string& job_name) {
+  PERDURE_TRY(find_notes());
   Status local;
   for (LeasedDrain& drain : drains_) {
     if (group_.rank() != 0) break;
@@ -137,6 +186,12 @@ Status LeasedDrains::take_for_now(const std::string& job_name) {
     if (drain.usable && drain.newest) job = drain.newest->job;
   }
   return take(job);
+}
+
+Status LeasedDrains::take_for_pool(const JobRecord& job, Trust trust) {
+  PERDURE_TRY(clear(&job));
+  PERDURE_TRY(take(job));
+  return note_places(trust);
 }
 
 void LeasedDrains::give_back(std::chrono::milliseconds patience) {

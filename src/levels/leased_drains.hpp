@@ -6,6 +6,11 @@
 // A drain that can't be read or written, or is not mounted, is left out of this run with a
 // sentence, unless it is needed: it may be the only level that has the version.
 //
+// The directory on which a file system is to be mounted looks like a drain that was never used. So
+// each node keeps an empty file beside the pool, drained-X, where X is the checksum of the drain's
+// place, since a run had a lease there: if a place that has such a note is not there, it is not
+// mounted. Nodes that have no pool can't know: a drain that has to be made is reported.
+//
 // Threads: collective calls. Failure: on all ranks or on none.
 #pragma once
 
@@ -15,6 +20,7 @@
 #include <string>
 #include <vector>
 
+#include "base/files.hpp"
 #include "base/group.hpp"
 #include "base/status.hpp"
 #include "levels/census.hpp"
@@ -27,6 +33,7 @@ namespace perdure {
 struct LeasedDrain {
   DrainTarget target;
   std::string place;                       // LEVEL/POOL
+  bool noted = false;                      // some node knows that a run had a lease; on all ranks
   bool usable = true;                      // the same on all ranks
   Status problem;                          // why it is not; of rank 0
   std::optional<LeaseRecord> newest = {};  // of others; of rank 0
@@ -50,6 +57,8 @@ class LeasedDrains {
   Status take(const JobRecord& job, const Ancestors* ancestors = nullptr,
               std::optional<std::size_t> needed = std::nullopt);
   Status take_for_now(const std::string& job_name);
+  // Steps 1 and 3 of the pool that this run has opened, on whose nodes the drains are noted.
+  Status take_for_pool(const JobRecord& job, Trust trust);
   void give_back(std::chrono::milliseconds patience);
   // [collective] What a drain that can be read says of it; none: it is a first one, or not known.
   Result<Ancestors> ancestors_of(const JobId& lineage);
@@ -67,6 +76,9 @@ class LeasedDrains {
  private:
   Status agree_on_usable(const Status& local);
   void leave_out(LeasedDrain& drain, const Status& why);
+  Status find_notes();
+  Status note_places(Trust trust);
+  Result<std::optional<LeaseRecord>> look_at(const LeasedDrain& drain, const std::string& job_name);
 
   Group& group_;
   std::string directory_;

@@ -272,8 +272,7 @@ Status Levels::protect(const Catalogue& catalogue, std::uint64_t incarnation) {
 
 // [collective] Of this pool, whose files are locked. A drain that can't be used is not one.
 Status Levels::take_leases() {
-  PERDURE_TRY(leased_->clear(&job_));
-  PERDURE_TRY(leased_->take(job_));
+  PERDURE_TRY(leased_->take_for_pool(job_, trust_));
   for (const std::string& sentence : leased_->take_sentences()) say(sentence);
   std::erase_if(drains_, [this](const Drain& drain) { return !lease_of(drain).usable; });
   return Status::success();
