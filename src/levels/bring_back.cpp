@@ -64,13 +64,14 @@ Result<bool> BringBack::exists() const {
 }
 
 Result<std::uint64_t> BringBack::new_generation(const Census& census, std::uint64_t above) const {
-  std::uint64_t words[] = {std::max(wall_clock_ns() / 1'000'000, above + 1)};
-  for (const PoolFileFact& file : census.files) words[0] = std::max(words[0], file.generation + 1);
+  const std::uint64_t now_ms = wall_clock_ns() / 1'000'000;
+  std::uint64_t words[] = {std::max(now_ms << chance_bits, above + 1)};
+  for (const PoolFileFact& file : census.files) words[0] = std::max(words[0], file.age() + 1);
   for (const LevelFileFact& file : census.levels) {
     words[0] = std::max(words[0], file.id.incarnation + 1);
   }
   PERDURE_TRY(agree_max(group_, Status::success(), words));
-  return words[0];
+  return words[0] + chance_;
 }
 
 // levels.B4. Of this node. Code::busy names who uses it, not_found.

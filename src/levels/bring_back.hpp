@@ -8,10 +8,12 @@
 //
 // Invariants
 //   levels.B1  A file that is moved or made from an image gets a generation that is higher than
-//       that of any file of the job that was seen, and not below the time of day in ms; the
-//       incarnation of what is committed later is such a number, too. So a file on a node that
-//       comes back later, or that a rank left when it moved, is never taken for it
-//       (Census::files_in_use).
+//       that of any file of the job that was seen, and not below the time of day in ms, to which a
+//       random number of 20 bits is added; the incarnation of what is committed later is such a
+//       number, too. So a file on a node that comes back later, or that a rank left when it moved,
+//       is never taken for it (Census::files_in_use). Two halves of a job that go on without each
+//       other don't give one number to two versions, though clocks went back, so that their ranks
+//       are not mixed when they meet.
 //   levels.B2  Files made from images take the place of those that are there only when all ranks
 //       have theirs, durable. A crash while they do leaves some ranks with the version R alone,
 //       others with the pool as it was. Recovery of such a pool either chooses R, where the others
@@ -51,6 +53,10 @@ class BringBack {
   // This rank's file of the pool is damaged: it stays as rank-NNNNN.damaged when another one takes
   // its place.
   void keep_damaged(bool keep) { keep_damaged_ = keep; }
+
+  // The random part of generations, the same on all ranks (levels.B1).
+  static constexpr unsigned chance_bits = 20;
+  void number_with(std::uint64_t chance) { chance_ = chance; }
 
   // Whether any node has the pool.
   Result<bool> exists() const;
@@ -104,6 +110,7 @@ class BringBack {
   std::string directory_;
   Trust trust_;
   bool keep_damaged_ = false;
+  std::uint64_t chance_ = 0;
   std::uint32_t lock_wait_ms_ = 10'000;
 };
 

@@ -34,7 +34,7 @@ struct PoolFileFact {
   std::uint32_t at = 0;   // a rank of the node that has it
   bool of_image = false;  // files that are committed with the pool are in the rank's image
   JobId lineage = {};
-  // Of the start of the job that last made it, or committed to it: ms since 1970.
+  // Of the start of the job that last made it, or committed to it (bring_back.hpp, levels.B1).
   std::uint64_t age() const { return std::max(generation, head.incarnation); }
 };
 struct LevelFileFact {

@@ -6,8 +6,8 @@
 // Invariants
 //   levels.A1  What is newer counts, wherever it is: a node that comes back may hold files of long
 //       ago, and the pool of all ranks may be an old copy. Ages are VersionIds: an incarnation is a
-//       time, so two histories of a job never share one. Of equal ones the pool's counts, and then
-//       that of the nodes.
+//       time and a random number (levels.B1), so two histories of a job never share one. Of equal
+//       ones the pool's counts, and then that of the nodes.
 //   levels.A2  What a restore gave up does not count. A pool to which one went back, and which has
 //       not committed since, says so by its next number (recover.cpp), and nothing newer takes its
 //       place. What is committed later is of a higher incarnation than all that was given up.

@@ -6,13 +6,18 @@
 // version begins a new one, with that version as its origin: nobody can tell then whether the
 // nodes of before will come back, with versions that were never drained. So does one that is made
 // of images on nodes, where there is a drain: the nodes that are away may make one, too, of what
-// they guard. Nothing else begins one: a pool that goes on on its nodes stays in its lineage, and
-// so does one without a drain, as nobody could meet it there.
+// they guard. Nothing else begins one: a pool that goes on on its nodes stays in its lineage. So
+// does one without a drain, where nothing could say what a lineage was made from. Two halves of a
+// job that go on so, each without the other, are in one lineage. They can't know of each other, and
+// each has what it acknowledged. A start on nodes of both never mixes them, as no version of theirs
+// has the incarnation of another one (bring_back.hpp, levels.B1): recovery refuses their files, and
+// the images of the one count of which something was made last, which is reported. What the other
+// one has is lost then as with its nodes.
 //
 // Invariants
-//   levels.Y1  Versions of a lineage are made by one run at a time: its files on the nodes are
-//       locked, or have lost their names (pool_directory.hpp, pool.F3; commit.cpp, pool.I9), when
-//       another takes them.
+//   levels.Y1  Where there is a drain, versions of a lineage are made by one run at a time: its
+//       files on the nodes are locked, or have lost their names (pool_directory.hpp, pool.F3;
+//       commit.cpp, pool.I9), when another takes them.
 //   levels.Y2  A lineage's history is its own versions, and of each ancestor those up to the one
 //       that the next lineage was made from. What an ancestor's run makes later is no part of it.
 //   levels.Y3  `origin` is durable before a lease or a version names the lineage.

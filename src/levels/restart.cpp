@@ -28,14 +28,15 @@ std::string damage_in(const Census& census) {
 
 Result<std::unique_ptr<Pool>> Restart::open(const OpenOptions& given) {
   OpenOptions options = given;
+  PERDURE_TRY_ASSIGN(const JobId drawn, fresh_lineage());
+  chance_ = drawn.words[0] >> (64 - BringBack::chance_bits);
   if (options.discard) {
     PERDURE_TRY(leased_.clear(nullptr));
   } else {
     PERDURE_TRY_ASSIGN(const std::string brought, fetch_files(options));
     if (!brought.empty()) sentences_.push_back(brought);
   }
-  PERDURE_TRY_ASSIGN(options.pool.incarnation_min,
-                     BringBack(group_, directory_, trust_).new_generation(census_));
+  PERDURE_TRY_ASSIGN(options.pool.incarnation_min, back().new_generation(census_));
   auto pool = open_whole(options);
   if (census_.files.empty()) return pool;  // nobody knew of one
   std::uint64_t words[] = {!pool.ok() && lost_something(pool.status().code()) ? 1U : 0U};
@@ -387,6 +388,7 @@ BringBack Restart::back() const {
   BringBack back(group_, directory_, trust_);
   back.keep_damaged(own_damaged_);
   back.wait_for_locks(lock_wait_ms_);
+  back.number_with(chance_);
   return back;
 }
 

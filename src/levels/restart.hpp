@@ -107,6 +107,7 @@ class Restart {
   bool data_damaged_ = false;  // of the pool's version, on some rank
   bool own_damaged_ = false;   // this rank's file
   std::uint32_t lock_wait_ms_ = 0;
+  std::uint64_t chance_ = 0;                // levels.B1
   VersionId brought_;                       // back from other levels
   std::set<std::string> damaged_versions_;  // directories of drains, levels.A10
 };

@@ -1,8 +1,25 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // What a start has given up, because it could not have it, does not come back when nodes do.
+#include <sys/syscall.h>
+
+#include <ctime>
+
 #include "levels/manifest.hpp"
 #include "levels_of_jobs.hpp"
+
+namespace {
+
+std::time_t clock_is_ahead_s = 0;
+
+}  // namespace
+
+// The time of day of this program, in place of the C library's.
+extern "C" int clock_gettime(clockid_t clock, timespec* now) noexcept {
+  const auto code = static_cast<int>(::syscall(SYS_clock_gettime, clock, now));
+  if (clock == CLOCK_REALTIME) now->tv_sec += clock_is_ahead_s;
+  return code;
+}
 
 namespace perdure {
 namespace {
@@ -132,6 +149,49 @@ TEST_F(GivenUp, halves_of_a_job_that_both_went_on_keep_what_they_acknowledged) {
   ASSERT_EQ(start({3, 1}, 0, 0), 0);
   restarts_with(7, 3);
 }
+
+// Without a drain nothing tells either of the other one. Clocks may have gone back meanwhile, so
+// that both halves number their versions from those of before.
+class HalvesThatMeet : public GivenUp, public testing::WithParamInterface<int> {
+ protected:
+  void begin() {
+    use("redundancy=partner;every=1");
+    clock_is_ahead_s = GetParam() * std::time_t{86400};
+    ASSERT_EQ(start({0, 1}, 3, 1, true), 0);
+    clock_is_ahead_s = 0;
+  }
+  void TearDown() override { clock_is_ahead_s = 0; }
+  // A start on nodes of both: all ranks have one run's bytes, and it says that there are two.
+  void meets(std::vector<std::uint32_t> nodes) {
+    ASSERT_EQ(start(std::move(nodes), 0, 0), 0) << said_;
+    EXPECT_EQ(found_->marks[0], found_->marks[1]) << found_->version << " " << said_;
+    EXPECT_TRUE(is_said(" was brought back from images") && is_said(", because ")) << said_;
+  }
+};
+
+TEST_P(HalvesThatMeet, are_not_mixed_when_each_has_what_it_guards) {
+  for (const std::uint64_t more : {0U, 1U, 3U}) {
+    clear();
+    begin();
+    ASSERT_EQ(start({0, 2}, 2, 2, true), 0) << said_;
+    restarts_with(3, 1);
+    ASSERT_EQ(start({3, 1}, 2 + more, 3, true), 0) << said_;
+    restarts_with(3, 1);
+    meets({0, 1});
+    meets({3, 2});
+  }
+}
+
+TEST_P(HalvesThatMeet, are_not_mixed_when_they_guard_nothing_any_more) {
+  begin();
+  use("redundancy=off");
+  ASSERT_EQ(start({0, 2}, 2, 2), 0) << said_;
+  ASSERT_EQ(start({3, 1}, 2, 3), 0) << said_;
+  meets({0, 1});
+}
+
+INSTANTIATE_TEST_SUITE_P(DaysAhead, HalvesThatMeet, testing::Values(0, 10),
+                         [](const auto& days) { return std::to_string(days.param); });
 
 // Ranks moved: one's file of the run before lies on a node of those that went on, and its own is
 // lost.

@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <new>
 #include <string>
@@ -51,6 +52,7 @@ struct Found {
   std::atomic<std::uint64_t> calls;
   std::atomic<std::uint64_t> version;  // with which the job began
   std::atomic<std::uint64_t> mark;
+  std::atomic<std::uint64_t> marks[4];   // of each rank, with which it began
   std::atomic<std::uint64_t> committed;  // the newest that was acknowledged
 };
 
@@ -131,9 +133,11 @@ class LevelsOfJobs : public testing::Test {
     } else {
       PERDURE_TRY_ASSIGN(version, pool->restart());
     }
+    const std::uint64_t began = reinterpret_cast<const std::uint64_t*>(array->consistent())[99];
+    if (group.rank() < std::size(found_->marks)) found_->marks[group.rank()] = began;
     if (group.rank() == 0) {
       found_->version = version;
-      found_->mark = reinterpret_cast<const std::uint64_t*>(array->consistent())[99];
+      found_->mark = began;
       if (start.opened) start.opened();
     }
     for (std::uint64_t i = 0; i < start.commits; ++i) {
