@@ -49,7 +49,8 @@
 // a pool are locked: the later one has new ones, made of drained versions, and a lineage of its
 // own. All that is shared is the directory, where their versions have different places and neither
 // removes the other's (levels.Q3, levels.Q4); and whichever starts again on its nodes keeps what it
-// acknowledged (levels.Q5). tests/spin/lease.pml has two runs, kills, and runs that are cut off.
+// acknowledged (levels.Q5). tests/spin/lease.pml has two runs, kills, runs that are cut off, halves
+// of a job that both go on, and nodes that come back with what was given up.
 //
 // A holder that can't write its beats for its patience may lose the lease, which 4 shows.
 //

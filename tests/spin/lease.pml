@@ -16,6 +16,12 @@
  *
  * Beats are not modelled: a run that is cut off may be taken for gone at any time, one that is
  * not never is. Wrong variants leave out one part each.
+ *
+ * HALVES: the nodes of a run that is not alive may part, each half with what it guards of a
+ * version; the other half is the other run's nodes then (lineage.hpp). GIVEN_UP: nodes that a run
+ * lost may come back beside a part of those with which it went on from the drain, with all of the
+ * versions that were given up (restart.hpp, levels.A9; recovery_plan.hpp, levels.P1). Asserted is
+ * that these do not come back with them.
  */
 #ifndef LAST
 #define LAST 2      /* versions */
@@ -39,17 +45,36 @@ byte lines, branches, lives;
 byte pl[2], pv[2], pb[2];  /* lineage, version, branch; lineage NONE: no pool */
 byte alive[2], cut[2], num[2], fenced[2];
 byte was_cut[2];  /* in this life */
+#ifdef HALVES
+byte images[2];  /* it has images of its version, and no files that are whole */
+byte begins[2];  /* it has looked for a version */
+#define IMAGES(x) images[x]
+#else
+#define IMAGES(x) 0
+#endif
+#ifdef GIVEN_UP
+byte gl[2], gv[2], gb[2];  /* what nodes have that are away: as pl, pv, pb */
+byte mixed[2];             /* some are back, and some of the others gone; 2: theirs was given up */
+#define MIXED(x) mixed[x]
+#else
+#define MIXED(x) 0
+#endif
 byte result, result_branch, result_due;  /* of the run that ended in order last */
 
 /* Not part of a state: of one step each. */
-hidden byte i, bl, bv, wl, wu, hb, hv, yes, kin;
+hidden byte i, bl, bv, wl, wu, hb, hv, whose, yes, kin;
 
 /* In `yes`: (ob, ov) is in the history of branch b at version v. */
 inline in_history(b, v, ob, ov) {
+  whose = ob;
+  do  /* the bytes of a version that a branch was made from are of the branch before */
+  :: gpar[whose] != NONE && ov <= guntil[whose] -> whose = gpar[whose]
+  :: else -> break
+  od;
   hb = b; hv = v; yes = 0;
   do
-  :: hb == ob -> yes = (ov <= hv); break
-  :: hb != ob && gpar[hb] != NONE -> hv = guntil[hb]; hb = gpar[hb]
+  :: hb == whose -> yes = (ov <= hv); break
+  :: hb != whose && gpar[hb] != NONE -> hv = guntil[hb]; hb = gpar[hb]
   :: else -> break
   od
 }
@@ -87,6 +112,25 @@ inline find_kinship(l, x) {
   od
 }
 
+#ifdef GIVEN_UP
+/* Files of two histories: only images in that of the one that went on last count. */
+inline take_what_counts(x) {
+  yes = 0; wl = pl[x];
+  do
+  :: wl != NONE && par[wl] == gl[x] -> yes = (gv[x] <= until[wl]); break
+  :: wl != NONE && par[wl] != gl[x] -> wl = par[wl]
+  :: else -> break
+  od;
+#ifdef GIVEN_UP_COUNTS
+  yes = 1;
+#endif
+  if
+  :: yes -> pv[x] = gv[x]; pb[x] = gb[x]
+  :: else -> pv[x] = 0; pb[x] = NONE
+  fi
+}
+#endif
+
 inline remove(l, v) {
   in_history(pb[x], next, DR(l, v), v);
   assert(yes);
@@ -103,6 +147,15 @@ proctype Run(byte x) {
        fenced[x] = 0;
        seen = top;
        ob = pb[x]; ov = pv[x];
+#ifdef HALVES
+       begins[x] = 1;
+#endif
+#ifdef GIVEN_UP
+       if
+       :: mixed[x] -> take_what_counts(x); ob = NONE; ov = (pv[x] > 0)
+       :: else
+       fi;
+#endif
        if
 #ifndef NO_LEASE
        :: held && holder != x && alive[holder] && !cut[holder] -> goto over  /* refused */
@@ -114,7 +167,8 @@ proctype Run(byte x) {
        if
        :: cur == NONE || (pl[x] != NONE && cur == pl[x]) -> lin = pl[x]
        :: pl[x] == NONE && cur != NONE -> lin = cur
-       :: else ->
+       :: MIXED(x) && pv[x] == 0 && cur != NONE && cur != pl[x] -> lin = cur
+       :: cur != NONE && pl[x] != NONE && cur != pl[x] && !(MIXED(x) && pv[x] == 0) ->
           find_kinship(cur, x);
 #ifdef NEWEST_WINS
           kin = 1;
@@ -137,6 +191,8 @@ proctype Run(byte x) {
        if
        :: from != NONE && lines + 1 >= LINES -> goto over  /* the model ends */
        :: pl[x] == NONE && from == NONE && lines + 1 >= LINES -> goto over
+       :: (IMAGES(x) || MIXED(x)) && from == NONE && lines + 1 >= LINES -> goto over
+       :: MIXED(x) && from == NONE && pv[x] == 0 -> goto over  /* nothing counts: refused */
        :: else
        fi
      }
@@ -175,8 +231,32 @@ proctype Run(byte x) {
        :: from == NONE && pl[x] == NONE ->
           lines++; branches++;
           pl[x] = lines; pb[x] = branches; pv[x] = 0
+       :: from == NONE && pl[x] != NONE && (IMAGES(x) || MIXED(x)) ->
+          branches++;
+          gpar[branches] = pb[x]; guntil[branches] = pv[x];
+          pb[x] = branches;
+#ifndef ONE_LINEAGE
+          lines++;
+          par[lines] = pl[x]; until[lines] = pv[x];
+          pl[x] = lines
+#endif
        :: else
        fi;
+#ifdef HALVES
+       images[x] = 0; begins[x] = 0;
+#endif
+#ifdef GIVEN_UP
+       if
+       :: mixed[x] == 2 ->
+          in_history(pb[x], pv[x], gb[x], gv[x]);
+          assert(!yes)
+       :: else
+       fi;
+       if
+       :: mixed[x] -> mixed[x] = 0; gl[x] = NONE; gv[x] = 0; gb[x] = NONE
+       :: else
+       fi;
+#endif
        cur = pl[x];
        /* Whole nodes: what was acknowledged is there, with their bytes. */
        if
@@ -187,7 +267,7 @@ proctype Run(byte x) {
        fi;
        /* No nodes: what a run that ended in order left. */
        if
-       :: ob == NONE && result_due ->
+       :: ob == NONE && ov == 0 && result_due ->
           in_history(pb[x], pv[x], result_branch, result);
           assert(yes)
        :: else
@@ -275,9 +355,37 @@ proctype Run(byte x) {
 over:
      atomic {
        seen = 0; lin = 0; from = 0; fv = 0; ob = 0; ov = 0; next = 0; cut[x] = 0; fenced[x] = 0; was_cut[x] = 0;
+#ifdef HALVES
+       begins[x] = 0;
+#endif
        if
        :: skip
-       :: !alive[x] -> pl[x] = NONE; pv[x] = 0; pb[x] = NONE  /* the nodes are lost */
+       :: !alive[x] ->  /* the nodes are lost */
+#ifdef GIVEN_UP
+          if
+          :: pl[x] != NONE && !mixed[x] && pv[x] > 0 -> gl[x] = pl[x]; gv[x] = pv[x]; gb[x] = pb[x]
+          :: else
+          fi;
+          mixed[x] = 0;
+#endif
+#ifdef HALVES
+          images[x] = 0;
+#endif
+          pl[x] = NONE; pv[x] = 0; pb[x] = NONE
+#ifdef GIVEN_UP
+       :: !alive[x] && pl[x] != NONE && gl[x] != NONE && !mixed[x] ->
+          in_history(pb[x], pv[x], gb[x], gv[x]);
+          mixed[x] = 2 - yes
+#endif
+#ifdef HALVES
+       :: !alive[x] && pv[x] > 0 && !alive[1 - x] && !begins[1 - x] && pl[1 - x] == NONE ->
+          if
+          :: pv[x] > 1 -> pv[x]--  /* the newest was not guarded */
+          :: skip
+          fi;
+          pl[1 - x] = pl[x]; pv[1 - x] = pv[x]; pb[1 - x] = pb[x];
+          images[x] = 1; images[1 - x] = 1
+#endif
        fi
      }
   :: lives >= LIVES -> break

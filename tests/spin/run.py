@@ -104,6 +104,13 @@ VARIANTS = {
         "what the holder before drained last, between the look and the lease, is passed over"),
     "lease_late_counts": (
         "LATE_COUNTS", "wrong", "what a run drains after it was taken for dead is believed"),
+    "lease_halves": ("HALVES", "right", "nodes part, and both halves go on with what they guard"),
+    "lease_halves_one_lineage": (
+        "HALVES ONE_LINEAGE LAST=3 LIVES=4", "wrong",
+        "a half takes what the other one drained, without what it acknowledged itself"),
+    "lease_given_up": ("GIVEN_UP", "right", "nodes come back with what a start gave up"),
+    "lease_given_up_counts": (
+        "GIVEN_UP GIVEN_UP_COUNTS", "wrong", "images of what was given up are taken"),
     # levels.pml: images and guards of two ranks, losses, bringing back. Epochs: the last version.
     # evict.pml: a cache block that is evicted and brought back. Epochs are accesses of each user.
     "evict": ("CRASHES=0", "right", "a block makes room and is brought in beside accesses"),
@@ -273,7 +280,8 @@ def main():
         folder = pathlib.Path(name)
         big = expected == "right" and (
             options.ranks > 3 or options.ranks > 2 and options.crashes > 1
-            or options.variant in ("evict_death", "lease") or model == "levels.pml" and epochs > 3)
+            or options.variant == "evict_death" or model == "lease.pml"
+            or model == "levels.pml" and epochs > 3)
         build(folder, options.variant, defines, big, options.compact)
         may_stop = model in ("evict.pml", "lease.pml")
         verdict, states, seconds = verify(folder, options.compact, may_stop)
