@@ -134,8 +134,9 @@ function(perdure_sanitized_test name seconds)
     return()
   endif()
   math(EXPR seconds "10 * ${seconds}")
+  set(handlers "handle_segv=0:handle_sigbus=0:handle_sigfpe=0")
   set_tests_properties(${name} PROPERTIES TIMEOUT ${seconds}
-                       ENVIRONMENT_MODIFICATION "ASAN_OPTIONS=path_list_append:handle_segv=0")
+                       ENVIRONMENT_MODIFICATION "ASAN_OPTIONS=path_list_append:${handlers}")
 endfunction()
 
 # perdure_test(NAME SOURCES … DEPS … [LIBS …] [LABELS …] [TIMEOUT s]): a GoogleTest program, ctest
