@@ -160,7 +160,17 @@ def test_commands_within_commands_are_looked_at(tmp_path):
 def test_the_glossary_explains_a_word_once():
     glossary = page("docs/glossary.md")
     assert pages.wrong_glossary(glossary) == []
-    assert pages.wrong_glossary(spoilt(glossary, "| **law** |", "| **pool** |"))
+    assert pages.wrong_glossary(spoilt(glossary, "| **law** |", "| **pool** |")) == [
+        "'pool' is explained twice"]  # fmt: skip
+
+
+def test_the_glossary_has_no_more_than_a_hundred_words():
+    glossary = page("docs/glossary.md")
+    words = glossary.count("\n| **")
+    rows = [f"| **word {n}** | means | |\n" for n in range(101 - words)]
+    assert pages.wrong_glossary(glossary + "".join(rows[1:])) == []
+    assert pages.wrong_glossary(glossary + "".join(rows)) == [
+        "101 words, at most 100: merge two, or define one where it is used"]  # fmt: skip
 
 
 def test_the_picture_is_what_its_script_draws():
