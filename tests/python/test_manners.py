@@ -360,6 +360,41 @@ def test_a_table_that_is_too_wide_is_broken_or_becomes_lines_of_name_and_value(c
     assert lines[:2] == ["name       first", "column 0   1000000"] and len(lines) == 2 * 13 + 1
 
 
+ODD = "unreadable: rank-00001 is of another job, which somebody copied here; see pool show"
+
+
+def pools(*, odd: dict[int, tuple[str, str]]) -> list[str]:
+    """The lines of `pool ls` with five pools, of which the odd ones have another path and state."""
+    made = table("pool", "owner", "job", "ranks", "version", "iteration", "files", "state",
+                 left=("pool", "owner", "job", "state"))
+    for number in range(5):
+        path, state = odd.get(number, (f"/mnt/pmem/heat{number}", "fine"))
+        made.add_row(path, "root (0)", "heat", 4, 1200 + number, 1200, "1.2 GB", state)
+    return shown(made, 80)
+
+
+def test_a_long_state_of_one_pool_leaves_the_others_on_a_line_each():
+    lines = pools(odd={2: ("/mnt/pmem/heat2", ODD)})
+    assert len(lines) == 8 and max(map(len, lines)) <= 80
+    assert [line.split()[0] for line in lines[1:4]] == [f"/mnt/pmem/heat{n}" for n in range(3)]
+    assert " ".join(" ".join(lines[4:6]).split()) == ODD and lines[4].startswith("  unreadable")
+    assert lines[6].startswith("/mnt/pmem/heat3  root (0)  heat  ") and lines[6].endswith("fine")
+
+
+def test_a_long_path_of_one_pool_leaves_the_others_on_a_line_each():
+    path = "/mnt/pmem/" + "projects/" * 5 + "heat"
+    lines = pools(odd={0: (path, "damaged")})
+    assert len(lines) == 7 and max(map(len, lines)) <= 80
+    assert lines[1] == path and re.match(r" +root \(0\)  heat .* damaged$", lines[2])
+    both = pools(odd={0: (path, ODD)})
+    assert len(both) == 9 and both[1] == path and both[3].startswith("  unreadable")
+
+
+def test_a_table_with_many_odd_rows_is_lines_of_name_and_value():
+    lines = pools(odd={number: (f"/mnt/pmem/heat{number}", ODD) for number in range(3)})
+    assert lines[0] == "pool       /mnt/pmem/heat0" and max(map(len, lines)) <= 80
+
+
 # --- start-up ------------------------------------------------------------------------------------
 
 HEAVY = ("numpy", "scipy", "matplotlib", "jinja2", "rich.markdown", "rich.table", "rich.progress",
