@@ -164,7 +164,7 @@ def test_a_picture_of_an_unknown_kind_is_refused_before_the_work(words):
 
 
 def test_every_option_that_names_an_output_is_tried():
-    named = {"-o", "--out", "--output", "--plot", "--front", "--picture"}
+    named = {"-o", "--output", "--plot", "--front", "--picture"}
     for verb, made in commands().items():
         for each in made.params:
             if named & set(each.opts) or (each.opts == ["--json"] and not each.is_flag):
@@ -173,6 +173,13 @@ def test_every_option_that_names_an_output_is_tried():
                     and named.union({"--json"}) & set(each.opts) & set(line.split())
                     for line in OUTPUTS
                 ), (verb, each.opts)
+
+
+@pytest.mark.parametrize("verb", VERB_NAMES)
+def test_what_is_called_o_is_the_output_in_every_verb(verb):
+    for each in commands()[verb].params:
+        if {"-o", "--out", "--output"} & set(each.opts):
+            assert each.opts == ["-o", "--output"], each.opts
 
 
 PRINTING = [
@@ -329,6 +336,30 @@ def test_examples_can_be_pasted():
         for line in re.sub(r" \\\n +", " ", block[1]).splitlines() if block else ():
             words = shlex.split(line)
             assert re.search(r"[ (]perdure ", line) or "cp" in words, line
+
+
+# Capital words; choices as they are typed; NAME=VALUE; "…" where more may follow.
+METAVAR = re.compile(r"(?:[A-Z]+|[a-z]+)(?:(?:\||=|,)(?:[A-Z]+|[a-z]+)|=P%)*(?:[,;]?…)?")
+
+
+@pytest.mark.parametrize("verb", VERB_NAMES)
+def test_the_words_that_stand_for_values_look_alike(verb, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    text = help_of(verb)
+    assert not re.search(r"\b(?:TEXT|SECONDS|INTEGER|FLOAT)\b|\[ARGS\]|\.\.\.$", text, re.M)
+    for each in commands()[verb].params:
+        word = each.metavar or ""
+        if each.param_type_name == "argument" or not each.is_flag:
+            assert METAVAR.fullmatch(word), (each.opts, word)
+            assert word[:1].isupper() or "|" in word or "=" in word, (each.opts, word)
+
+
+@pytest.mark.parametrize("verb", ["", "pool", *VERB_NAMES])
+def test_a_help_has_its_headings_once(verb):
+    headings = re.findall(r"^ *(Usage|Arguments|Options|Commands|Examples?)\b[^:\n]*:",
+                          help_of(verb), re.M)
+    assert headings[0] == "Usage" and len(headings) == len(set(headings))
+    assert not {"Example", "Examples"} <= set(headings)
 
 
 # --- tables --------------------------------------------------------------------------------------

@@ -181,10 +181,10 @@ def dump_array(
     name: Annotated[
         str, typer.Argument(metavar="ARRAY", help="An array; `perdure pool show` lists the names.")
     ],
-    rank: Annotated[int, typer.Option(metavar="RANK", min=0, help="The rank whose part of the "
-                                      "array is written.")] = 0,
+    rank: Annotated[int, typer.Option(metavar="RANK", min=0, help="The rank whose array is "
+                                      "written.")] = 0,
     out: Annotated[
-        Path | None, output_file("--out", "-o", help="Write the array to this .npy file; - "
+        Path | None, output_file("-o", "--output", help="Write the array to this .npy file; - "
                                  "writes its bytes to stdout.")
     ] = None,
 ) -> None:

@@ -30,9 +30,9 @@ def iteration_of(catalogue: _core.Catalogue | None) -> int | None:
 
 
 def name_text(entry: _core.ArrayEntry | _core.ScalarEntry) -> str:
-    """The name of an array or scalar, and its part if it has one."""
-    part = getattr(entry, "part", 0)
-    return f"{one_line(entry.name)}, part {part}" if part else one_line(entry.name)
+    """The name of an array or scalar, and the array's piece if it is one of several."""
+    piece = getattr(entry, "part", 0)
+    return f"{one_line(entry.name)}, piece {piece}" if piece else one_line(entry.name)
 
 
 def owner_text(pool: _core.PoolReport) -> str:

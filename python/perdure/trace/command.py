@@ -104,7 +104,7 @@ class Through:
     ] = None
     compute: Annotated[
         str | None,
-        typer.Option(metavar="SECONDS", help="Time of the program without recording, for the "
+        typer.Option(metavar="TIME", help="Time of the program without recording, for the "
                      "simulator.", show_default=False),
     ] = None
 
@@ -240,7 +240,7 @@ def import_(
                                            "for stdout.")],
     columns: Annotated[
         str | None,
-        typer.Option(metavar="NAMES", help="The columns of csv, in their order, as "
+        typer.Option(metavar="NAME,…", help="The columns of csv, in their order, as "
                      "time,op,size,address.  [default: the first line]",
                      show_default=False),
     ] = None,
