@@ -116,7 +116,7 @@ def test_a_missing_file_is_a_mistake_that_names_it(words, tmp_path, monkeypatch)
 def test_missing_files_are_tried_with_every_verb_that_reads_one():
     reading = {verb for verb, made in commands().items() if VERBS[verb.split()[0]].part[:2] != "Of"
                and any(each.param_type_name == "argument" for each in made.params)}
-    running = {"run", "energy run", "ipv check", "ipv record", "trace record"}
+    running = {"run", "energy run", "ipv check", "ipv record", "trace record", "help"}
     tried = {" ".join(line.split()[:2]) for line in MISSING} | \
         {" ".join(line.split()[:3]) for line in MISSING} | {"energy profile run"}
     assert reading - running <= tried
@@ -325,7 +325,7 @@ def test_the_first_screen_groups_the_verbs_and_shows_an_example_of_each(monkeypa
     for word, verb in VERBS.items():
         assert re.search(rf"^  {word} +{re.escape(verb.summary)}\n +{re.escape(verb.example)}$",
                          text, re.M)  # fmt: skip
-        assert verb.example.startswith(f"perdure {word} ")
+        assert f"{verb.example} ".startswith(f"perdure {word} ")
     assert max(map(len, text.splitlines())) <= USAGE_COLUMNS
     assert len({verb.part for verb in VERBS.values()}) >= 3
 
@@ -360,6 +360,24 @@ def test_a_help_has_its_headings_once(verb):
                           help_of(verb), re.M)
     assert headings[0] == "Usage" and len(headings) == len(set(headings))
     assert not {"Example", "Examples"} <= set(headings)
+
+
+@pytest.mark.parametrize("verb", ["", "pool", "pool ls", "trace", "energy profile", "help"])
+def test_help_as_a_verb_says_what_the_option_says(verb):
+    assert in_this_process("help", *verb.split(), verbs=VERBS).out.decode() == help_of(verb)
+
+
+def test_help_of_what_is_no_verb_is_a_mistake():
+    ran = in_this_process("help", "pool", "nothing")
+    assert_said(ran.code, ran.err, MISTAKE)
+    assert "'nothing'; see perdure pool --help" in ran.err
+
+
+@pytest.mark.parametrize("words", ["version", "--version", "-V"])
+def test_the_version_can_be_asked_for_in_every_way(words):
+    ran = in_this_process(words)
+    assert (ran.code, ran.err) == (0, "")
+    assert re.fullmatch(r"perdure \d+\.\d+\.\d+\S*\n", ran.out.decode())
 
 
 # --- tables --------------------------------------------------------------------------------------
@@ -431,7 +449,8 @@ def test_a_table_with_many_odd_rows_is_lines_of_name_and_value():
 HEAVY = ("numpy", "scipy", "matplotlib", "jinja2", "rich.markdown", "rich.table", "rich.progress",
          "rich.console", "asyncio", "perdure.api")  # fmt: skip
 _ARITHMETIC = ("bench", "demo", *(f"energy {word}" for word in ("plan", "simulate", "explain")))
-LIGHT = ["--version", "--help", "-h", "run -- true", "devices", "pool ls .", "cache ls",
+LIGHT = ["--version", "version", "--help", "-h", "help", "help pool ls",
+         "run -- true", "devices", "pool ls .", "cache ls",
          *(f"{verb} --help" for verb in VERB_NAMES if not verb.startswith(_ARITHMETIC))]
 
 
