@@ -126,8 +126,14 @@ def test_the_benchmarks_are_those_of_the_command():
 
 def test_the_options_are_those_of_the_command():
     cli = page("docs/cli.md")
-    assert pages.wrong_options(cli) == []
-    assert len(pages.wrong_options(spoilt(cli, "`--kill-rank`", "`--kill-ranks`"))) == 2
+    assert pages.wrong_tables(cli) == []
+    assert len(pages.wrong_tables(spoilt(cli, "`--kill-rank`", "`--kill-ranks`"))) == 2
+
+
+def test_the_exit_codes_are_those_of_the_code_and_name_verbs_that_there_are():
+    cli = page("docs/cli.md")
+    assert len(pages.wrong_tables(spoilt(cli, "| 86 | `ipv check` |", "| 87 | `ipv check` |"))) == 2
+    assert {verb for each in pages.exits() for verb in each.verbs} <= set(pages.verbs())
 
 
 @pytest.mark.parametrize(

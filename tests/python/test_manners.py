@@ -20,10 +20,10 @@ import pytest
 
 from conftest import BUILD, ROOT, in_this_process, wait_until
 from perdure.cli import command_line
+from perdure.exit_codes import INTERRUPTED, MISTAKE, NO_PROGRAM, NOT_EXECUTABLE
 from perdure.tables import table
 from perdure_bench.cli import VERBS
 
-MISTAKE, INTERRUPTED = 2, 130
 USAGE_COLUMNS = 80
 
 
@@ -83,7 +83,7 @@ def test_a_wrong_option_is_a_mistake_that_names_the_help(verb):
 def test_a_wrong_verb_is_a_mistake(words):
     ran = in_this_process(*words.split(), verbs=VERBS)
     assert_said(ran.code, ran.err, MISTAKE)
-    assert words != "poool ls" or "Did you mean 'pool'" in ran.err
+    assert words != "poool ls" or "Did you mean 'pool'? See perdure --help\n" in ran.err
 
 
 MISSING = [
@@ -127,11 +127,21 @@ PROGRAMS = ["run --", "energy run --writers 1 --", "ipv check --", "ipv record -
 
 
 @pytest.mark.parametrize("words", PROGRAMS)
+def test_a_program_that_may_not_be_run_ends_with_126(words, tmp_path):
+    (tmp_path / "data").write_text("no program")
+    ran = run([*words.split(), "./data"], cwd=tmp_path)
+    if "valgrind is not installed" in ran.stderr:
+        pytest.skip("valgrind is not installed")
+    assert_said(ran.returncode, ran.stderr, NOT_EXECUTABLE)
+    assert "./data" in ran.stderr
+
+
+@pytest.mark.parametrize("words", PROGRAMS)
 def test_a_program_that_does_not_exist_ends_with_127(words, tmp_path):
     ran = run([*words.split(), "./nonexistent"], cwd=tmp_path)
     if "valgrind is not installed" in ran.stderr:
         pytest.skip("valgrind is not installed")
-    assert_said(ran.returncode, ran.stderr, 127)
+    assert_said(ran.returncode, ran.stderr, NO_PROGRAM)
     assert "nonexistent" in ran.stderr
 
 

@@ -16,7 +16,7 @@ import typer
 
 from perdure.core import load_core
 from perdure.documents import print_json
-from perdure.ending import FAILED, INTERRUPTED
+from perdure.exit_codes import DONE, FAILED, INTERRUPTED
 from perdure.failures import Wrong
 from perdure.files import remove
 from perdure.option_groups import by_default, grouped, output_file
@@ -147,7 +147,7 @@ def record(
     else:
         code, traces = run_recorded(command, output, options)
     is_whole = _tell_all(core, output, traces, as_json, code)
-    raise typer.Exit(shell_code(code) or (0 if is_whole else FAILED))
+    raise typer.Exit(shell_code(code) or (DONE if is_whole else FAILED))
 
 
 def _record_in_valgrind(
@@ -225,7 +225,7 @@ def info(
             say(f"perdure: {failure}", err=True)
             is_whole = False
     _print(traces_read, as_json)
-    raise typer.Exit(0 if is_whole else FAILED)
+    raise typer.Exit(DONE if is_whole else FAILED)
 
 
 @app.command("import")

@@ -35,6 +35,7 @@ from perdure.energy.profile.profiling import (
     wear_text,
 )
 from perdure.energy.quantities import Wrong, parse_size
+from perdure.exit_codes import FAILED
 from perdure.failures import Stopped
 from perdure.option_groups import by_default, output_file, picture_file
 from perdure.progress import progress
@@ -77,7 +78,7 @@ def _confirm(target: Target, wish: Wish, yes: bool) -> None:
     if not sys.stdin.isatty():
         raise Wrong("nothing was written: nobody can be asked here; say --yes to write so much")
     if not typer.confirm("Measure?", err=True):
-        raise typer.Exit(1)
+        raise typer.Exit(FAILED)
 
 
 @app.command("run", no_args_is_help=True)
