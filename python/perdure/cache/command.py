@@ -85,7 +85,7 @@ def state_of(part: _core.FoundPart) -> str:
 
 
 def part_json(part: _core.FoundPart) -> dict:
-    """A part as plain values; sizes in bytes, times in nanoseconds since the epoch."""
+    """A part as plain values; sizes in bytes, times in nanoseconds since 1970."""
     return {
         "file": part.path,
         "part": part.file,
