@@ -187,10 +187,8 @@ int perdure_array_resize(perdure_array* array, const uint64_t* shape, void* buff
     quiesce(array->pool);
     perdure::VersionedArray& resized = *array->array;
     const std::vector<std::uint64_t> extents(shape, shape + resized.entry().shape.extents.size());
-    perdure::FreedBuffers::forget(resized);
-    const Status status = array->pool->pool->resize_array(resized, extents, buffer);
-    perdure::FreedBuffers::watch(resized);
-    return status;
+    return perdure::FreedBuffers::change(
+        resized, [&] { return array->pool->pool->resize_array(resized, extents, buffer); });
   });
 }
 

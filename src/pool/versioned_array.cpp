@@ -366,8 +366,12 @@ Status VersionedArray::resize_buffer(std::byte* given, const ArrayEntry& entry,
     compare_ = compare;
     return status;
   };
+  const bool compared = compare_;
   choose_finding(size);
-  if (given != nullptr) {
+  if (given != nullptr && given == buffer_ && !owned_.is_there() && size <= before) {
+    tracked_ = tracked_ && !compared;  // as it was found to be
+    compare_ = compare_ || compared;
+  } else if (given != nullptr) {
     if (Status fits = check_buffer(given, size); !fits.ok()) return as_before(fits);
   }
   ArrayBuffer made;
