@@ -83,7 +83,22 @@ module perdure
     type(c_ptr) :: handle = c_null_ptr
     integer(c_int) :: kind = 0
     integer :: dimensions = 0
-    integer(c_size_t) :: extents(ranks_max) = 1
+  end type
+
+  ! What perdure_arrays() says of one, extents in Fortran's order.
+  type, public :: perdure_array_info
+    character(:), allocatable :: name
+    integer(c_int) :: kind, mode
+    integer(c_int64_t), allocatable :: extents(:)
+    integer(c_int64_t) :: bytes
+    logical :: checksums, is_open
+  end type
+
+  type, bind(c) :: c_array_info
+    character(kind=c_char) :: name(256)
+    integer(c_int) :: kind, mode, dimensions
+    integer(c_int64_t) :: extents(8), bytes
+    integer(c_int) :: checksums, is_open
   end type
 
   ! perdure_options as C has it. Public for perdure_mpi.
@@ -100,6 +115,7 @@ module perdure
   end type
 
   public :: perdure_open, perdure_close, perdure_array_open, perdure_scalar
+  public :: perdure_array_resize, perdure_array_shape, perdure_array_remove, perdure_arrays
   public :: perdure_restart, perdure_versions, perdure_restore, perdure_delete_version
   public :: perdure_memory, perdure_mark, perdure_write, perdure_array_box
   public :: perdure_commit, perdure_commit_begin, perdure_before_write, perdure_commit_wait
@@ -150,13 +166,38 @@ module perdure
     end function
     integer(c_int) function array_open_of_c(pool, name, kind, dimensions, shape, mode, options, &
         array) bind(c, name="perdure_array_open")
-      import :: c_int, c_char, c_ptr, c_int64_t, c_array_options
-      type(c_ptr), value :: pool
+      import :: c_int, c_char, c_ptr, c_array_options
+      type(c_ptr), value :: pool, shape
       character(kind=c_char), intent(in) :: name(*)
       integer(c_int), value :: kind, dimensions, mode
-      integer(c_int64_t), intent(in) :: shape(*)
       type(c_array_options), intent(in) :: options
       type(c_ptr), intent(out) :: array
+    end function
+    integer(c_int) function array_resize_of_c(array, shape, buffer) &
+        bind(c, name="perdure_array_resize")
+      import :: c_int, c_ptr, c_int64_t
+      type(c_ptr), value :: array, buffer
+      integer(c_int64_t), intent(in) :: shape(*)
+    end function
+    integer(c_int) function array_shape_of_c(array, dimensions, shape) &
+        bind(c, name="perdure_array_shape")
+      import :: c_int, c_ptr, c_int64_t
+      type(c_ptr), value :: array
+      integer(c_int), intent(out) :: dimensions
+      integer(c_int64_t), intent(out) :: shape(*)
+    end function
+    integer(c_int) function array_remove_of_c(array) bind(c, name="perdure_array_remove")
+      import :: c_int, c_ptr
+      type(c_ptr), value :: array
+    end function
+    integer(c_int) function arrays_of_c(pool, version, arrays, capacity, count) &
+        bind(c, name="perdure_arrays")
+      import :: c_int, c_ptr, c_int64_t, c_size_t, c_array_info
+      type(c_ptr), value :: pool
+      integer(c_int64_t), value :: version
+      type(c_array_info), intent(inout) :: arrays(*)
+      integer(c_size_t), value :: capacity
+      integer(c_size_t), intent(out) :: count
     end function
     integer(c_int) function scalar_of_c(pool, name, address, bytes) bind(c, name="perdure_scalar")
       import :: c_int, c_ptr, c_char, c_size_t
@@ -301,27 +342,111 @@ contains
     end if
   end function
 
-  ! Finds or makes the array `name` of 1 to 7 extents, of this rank. Local.
-  integer(c_int) function perdure_array_open(pool, name, kind, extents, mode, array, flags)
+  ! Finds or makes the array `name` of 1 to 7 extents, of this rank. No extents: those that the pool
+  ! has (perdure_e_not_found if it has none). `buffer`: copy and log, the program's own memory, as
+  ! c_loc(u) of an allocatable or target. Local.
+  integer(c_int) function perdure_array_open(pool, name, kind, extents, mode, array, flags, buffer)
     type(c_ptr), intent(in) :: pool
     character(len=*), intent(in) :: name
     integer(c_int), intent(in) :: kind, mode
     integer, intent(in) :: extents(:)
     type(perdure_array), intent(out) :: array
     integer(c_int), intent(in), optional :: flags
+    type(c_ptr), intent(in), optional :: buffer
     type(c_array_options) :: options
-    integer(c_int64_t) :: shape_of_c(ranks_max)
+    integer(c_int64_t), target :: shape_of_c(8)
+    type(c_ptr) :: given
+    integer(c_int) :: dimensions
     perdure_array_open = perdure_e_invalid
-    if (size(extents) < 1 .or. size(extents) > ranks_max) return
+    if (size(extents) > ranks_max) return
     options = c_array_options(0, c_null_ptr)
     if (present(flags)) options%flags = flags
+    if (present(buffer)) options%buffer = buffer
     array%kind = kind
-    array%dimensions = size(extents)
-    array%extents(1:size(extents)) = int(extents, c_size_t)
     shape_of_c(1:size(extents)) = int(extents(size(extents):1:-1), c_int64_t)
+    given = c_null_ptr
+    if (size(extents) > 0) given = c_loc(shape_of_c)
     perdure_array_open = array_open_of_c(pool, trim(name)//c_null_char, kind, size(extents), &
-                                         shape_of_c, mode, options, array%handle)
+                                         given, mode, options, array%handle)
+    if (perdure_array_open /= perdure_ok) return
+    perdure_array_open = array_shape_of_c(array%handle, dimensions, shape_of_c)
+    array%dimensions = dimensions
   end function
+
+  ! Other extents, as many as the array has, from the next version on. Elements stay in memory's
+  ! order as far as there is room, new ones are zero; pointers to it are no longer of the array.
+  ! `buffer`: where an allocatable lies after it was allocated anew, with the contents; none:
+  ! Perdure's memory from now on. Local, after the restart.
+  integer(c_int) function perdure_array_resize(array, extents, buffer)
+    type(perdure_array), intent(in) :: array
+    integer, intent(in) :: extents(:)
+    type(c_ptr), intent(in), optional :: buffer
+    type(c_ptr) :: given
+    integer :: n
+    n = array%dimensions
+    perdure_array_resize = perdure_e_shape
+    if (size(extents) /= n .or. n == 0) return
+    given = c_null_ptr
+    if (present(buffer)) given = buffer
+    perdure_array_resize = array_resize_of_c(array%handle, int(extents(n:1:-1), c_int64_t), given)
+  end function
+
+  ! The extents that the array has now. Local.
+  integer(c_int) function perdure_array_shape(array, extents)
+    type(perdure_array), intent(in) :: array
+    integer(c_int64_t), allocatable, intent(out) :: extents(:)
+    integer(c_int64_t) :: shape_of_c(8)
+    integer(c_int) :: n
+    allocate (extents(0))
+    perdure_array_shape = array_shape_of_c(array%handle, n, shape_of_c)
+    if (perdure_array_shape == perdure_ok) extents = shape_of_c(n:1:-1)
+  end function
+
+  ! Closes the array and drops it from the next version on. Local.
+  integer(c_int) function perdure_array_remove(array)
+    type(perdure_array), intent(inout) :: array
+    perdure_array_remove = array_remove_of_c(array%handle)
+    if (perdure_array_remove == perdure_ok) array = perdure_array()
+  end function
+
+  ! The arrays that this rank has in `version`, one of perdure_versions. 0, or none: in the next
+  ! one, which before the restart are those that it will bring back. Local.
+  integer(c_int) function perdure_arrays(pool, arrays, version)
+    type(c_ptr), intent(in) :: pool
+    type(perdure_array_info), allocatable, intent(out) :: arrays(:)
+    integer(c_int64_t), intent(in), optional :: version
+    type(c_array_info), allocatable :: found(:)
+    integer(c_int64_t) :: wanted
+    integer(c_size_t) :: count, i
+    wanted = 0
+    if (present(version)) wanted = version
+    allocate (arrays(0), found(0))
+    perdure_arrays = arrays_of_c(pool, wanted, found, 0_c_size_t, count)
+    if (perdure_arrays /= perdure_ok) return
+    deallocate (arrays, found)
+    allocate (arrays(count), found(count))
+    perdure_arrays = arrays_of_c(pool, wanted, found, count, count)
+    do i = 1, size(found)
+      call take_info(found(i), arrays(i))
+    end do
+  end function
+
+  subroutine take_info(from, to)
+    type(c_array_info), intent(in) :: from
+    type(perdure_array_info), intent(out) :: to
+    integer :: length
+    to%name = ""
+    do length = 1, 255
+      if (from%name(length) == c_null_char) exit
+      to%name = to%name//from%name(length)
+    end do
+    to%kind = from%kind
+    to%mode = from%mode
+    to%extents = from%extents(from%dimensions:1:-1)
+    to%bytes = from%bytes
+    to%checksums = from%checksums /= 0
+    to%is_open = from%is_open /= 0
+  end subroutine
 
   integer(c_int) function scalar_int32(pool, name, variable)
     type(c_ptr), intent(in) :: pool
@@ -429,6 +554,14 @@ contains
     end if
     find_memory = perdure_ok
     if (.not. c_associated(address)) find_memory = perdure_e_state
+  end function
+
+  ! As many as dimensions, for pointers.
+  function extents_of(array) result(extents)
+    type(perdure_array), intent(in) :: array
+    integer(c_int64_t), allocatable :: extents(:)
+    integer(c_int) :: code
+    code = perdure_array_shape(array, extents)
   end function
 
   include "perdure_memory.inc"

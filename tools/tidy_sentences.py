@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How many sentences of a page are long; a page of a user has few.
+"""How many sentences of a page are long; a page has few.
 
     tidy_sentences.py [-v] [FILE…]      a row for each page; with -v the long sentences too
 
@@ -15,15 +15,8 @@ from pathlib import Path
 
 WORDS_MAX = 35
 SHARE_MAX = 0.02
-# What users read first; tidy.py holds these to it. A page that is rewritten is added.
-PAGES = (
-    "README.md", "docs/cache.md", "docs/checkpoint.md", "docs/cli.md", "docs/cluster.md",
-    "docs/containers.md", "docs/hdf5.md", "docs/install.md", "docs/levels.md", "docs/pools.md",
-    "docs/promise.md", "docs/protect.md", "docs/protect_c.md", "docs/protect_cpp.md",
-    "docs/protect_fortran.md", "docs/protect_python.md", "docs/python.md", "docs/run.md",
-    "docs/security.md", "docs/torch.md", "docs/tracing.md", "docs/unchanged.md", "docs/veloc.md",
-    "docs/windows.md",
-)  # fmt: skip
+# The changelog is a list of what changed; all other pages are held to it by tidy.py.
+FREE = ("CHANGELOG.md", "data/")
 
 _NOT_PROSE = re.compile(r"^```.*?^```$|<!--.*?-->|<[^>\n]+>", re.M | re.S)
 _END = re.compile(r"(?<=[.?!])[\"')]*\s+(?=[\"'(*`\[]*[A-Z0-9`])")
@@ -60,8 +53,13 @@ def long_ones(markdown: str) -> list[str]:
     return [each for each in sentences(markdown) if len(each.split()) > WORDS_MAX]
 
 
+def is_held(path: str) -> bool:
+    """Whether few sentences of this page may be long."""
+    return path.endswith(".md") and not path.startswith(FREE)
+
+
 def finding(markdown: str) -> str | None:
-    """What is wrong with a page for users, or nothing."""
+    """What is wrong with a page, or nothing."""
     long, of = long_ones(markdown), len(sentences(markdown))
     if len(long) <= SHARE_MAX * of:
         return None
@@ -72,12 +70,14 @@ def finding(markdown: str) -> str | None:
 def main() -> None:
     root = Path(__file__).resolve().parent.parent
     named = [name for name in sys.argv[1:] if name != "-v"]
-    every = [root / "README.md", *sorted(root.glob("docs/*.md"))]
+    every = [*sorted(root.glob("*.md")), *sorted(root.glob("docs/*.md"))]
+    every += sorted(root.glob("apps/*/README.md"))
     pages = [Path(name) for name in named] or every
     for page in pages:
         text = page.read_text(encoding="utf-8")
         long, of = long_ones(text), len(sentences(text))
-        print(f"{len(long):4} of {of:4}, {100 * len(long) / max(of, 1):5.1f} %  {page.name}")
+        name = page.relative_to(root) if page.is_relative_to(root) else page
+        print(f"{len(long):4} of {of:4}, {100 * len(long) / max(of, 1):5.1f} %  {name}")
         for each in long if "-v" in sys.argv else []:
             print(f"    {len(each.split())}: {each}")
 

@@ -156,10 +156,11 @@ typedef struct perdure_array_options {
   void* buffer;   /* copy and log: the application's own buffer, whose contents stay when a new
                      pool restarts; default: Perdure allocates one of zeros, from 4 KiB on at a
                      page. INVALID unless the processor can read and write all of it. It stays
-                     where it is until close: after free(), realloc() or munmap() every commit and
-                     restore is STATE. Log of more than 16 KiB needs whole pages, which hold
-                     nothing else and are of one array; for smaller arrays, which are compared, and
-                     with PERDURE_MARKS or PERDURE_COMPARE, any buffer will do. */
+                     where it is until close, or until perdure_array_resize() says where it lies:
+                     after free(), realloc() or munmap() every commit and restore is STATE. Log of
+                     more than 16 KiB needs whole pages, which hold nothing else and are of one
+                     array; for smaller arrays, which are compared, and with PERDURE_MARKS or
+                     PERDURE_COMPARE, any buffer will do. */
 } perdure_array_options;
 
 typedef struct perdure_pool_status {
@@ -190,10 +191,49 @@ PERDURE_API int perdure_close(perdure_pool* pool);
  * `dimensions` (1 to 8) extents in `shape`, row-major; an extent may be 0. Local: an array is this
  * rank's; others may lack it, or have one of its name in another shape and mode. All space is
  * allocated here (NO_SPACE). SHAPE when this rank's part of the pool holds the name with another
- * type, shape or mode. Contents are defined after perdure_restart(). */
+ * type, shape or mode. `shape` NULL, with `dimensions` 0: the extents that the pool has, which
+ * perdure_arrays() tells (NOT_FOUND if it lacks the array). Contents are defined after
+ * perdure_restart(). */
 PERDURE_API int perdure_array_open(perdure_pool* pool, const char* name, int type,
                                    unsigned dimensions, const uint64_t* shape, int mode,
                                    const perdure_array_options* options, perdure_array** array);
+
+/* Gives the array other extents, as many as it has, from the next version on; older versions keep
+ * theirs. Elements stay in row-major order as far as there is room, new ones are zero. `buffer`:
+ * where the application's own memory lies now, with the contents; NULL: Perdure's from now on, to
+ * which they are copied. Pointers to the array change. Its box is forgotten. Local, in copy, log
+ * and twin mode, after perdure_restart(). While a commit is under way it waits until the array is
+ * saved; a twin array is STATE then. On an error all is as before: NO_SPACE, INVALID, SHAPE, STATE,
+ * UNSUPPORTED. Space is kept for up to 1.6 times the size, so that most calls cost no more than a
+ * note; it is free for others when no version needs it any more. */
+PERDURE_API int perdure_array_resize(perdure_array* array, const uint64_t* shape, void* buffer);
+
+/* The extents that the array has now: `dimensions` and `shape` (8 places) may be NULL. They change
+ * with perdure_array_resize() and, where the memory is Perdure's, perdure_restore(). Local. */
+PERDURE_API int perdure_array_shape(const perdure_array* array, unsigned* dimensions,
+                                    uint64_t* shape);
+
+/* Closes the array and drops it from the next version on; `array` is no handle any more. Its space
+ * is free when no version has it. Local; waits until a commit that is under way has read it. */
+PERDURE_API int perdure_array_remove(perdure_array* array);
+
+/* An array of a pool. */
+typedef struct perdure_array_info {
+  char name[256];
+  int type; /* enum perdure_type */
+  int mode; /* enum perdure_mode */
+  unsigned dimensions;
+  uint64_t shape[8];
+  uint64_t bytes; /* of its elements */
+  int checksums;  /* 1: every block has one */
+  int open;       /* 1: in this process */
+} perdure_array_info;
+
+/* Stores up to `capacity` of the arrays that this rank has in `version`, one of perdure_versions(),
+ * and how many there are in *count. Version 0: the next one's; before perdure_restart(), those that
+ * it will bring back. `arrays` may be NULL with capacity 0. Local. NOT_FOUND. */
+PERDURE_API int perdure_arrays(const perdure_pool* pool, uint64_t version,
+                               perdure_array_info* arrays, size_t capacity, size_t* count);
 
 /* Ties `bytes` (1 to 16384) bytes at `address` to the scalar `name`: every commit saves them,
  * perdure_restart() writes them. The name "iteration" (an integer of 4 or 8 bytes) is shown by
@@ -223,16 +263,19 @@ PERDURE_API int perdure_versions(const perdure_pool* pool, perdure_version_info*
 /* As perdure_restart, of `version`, and in its place; or at any time after it. The next commit goes
  * on from there under a new number; newer versions are kept as abandoned until their space
  * is needed, and can be restored as well. Arrays and scalars that `version` lacks: arrays become
- * zero, scalars stay. Flush arrays stay. Pointers to twin arrays change. Collective. Errors that
- * leave all as it was: NOT_FOUND, SHAPE (of an array that is open), DAMAGED. */
+ * zero, scalars stay. Flush arrays stay. Arrays have the extents that they have in `version`;
+ * pointers to these, and to twin arrays, change. Collective. Errors that leave all as it was:
+ * NOT_FOUND, DAMAGED, SHAPE (an open array is of another type or mode there, or of other extents
+ * and its memory is the application's: perdure_array_resize() it first). */
 PERDURE_API int perdure_restore(perdure_pool* pool, uint64_t version);
 
 /* Frees the space of `version`, which can't be the newest. Collective. NOT_FOUND, STATE. */
 PERDURE_API int perdure_delete_version(perdure_pool* pool, uint64_t version);
 
 /* Where the application writes: the buffer (copy, log) or the working copy (twin). Changes with
- * every commit and restore for twin, never otherwise: a pointer of before then leads into a version
- * (PERDURE_CHECK=1 ends a program that stores there). NULL before perdure_restart(). */
+ * every commit and restore for twin, else only with the extents: a pointer of before then leads
+ * into a version (PERDURE_CHECK=1 ends a program that stores there). NULL before perdure_restart().
+ * */
 PERDURE_API void* perdure_working(perdure_array* array);
 
 /* Twin: the last committed copy, read-only. Copy, log: the buffer. NULL before restart. */
@@ -262,8 +305,9 @@ PERDURE_API int perdure_array_box(perdure_array* array, const uint64_t* global_s
 PERDURE_API int perdure_commit(perdure_pool* pool, uint64_t* version);
 
 /* A commit in two steps: another thread copies while the application computes. The application must
- * not write to an array until perdure_before_write(array), or commit_wait, has returned. Scalars
- * are saved by commit_begin. commit_wait is collective and makes the version durable; commit_begin
+ * not write to an array until perdure_before_write(array), or commit_wait, has returned; to a twin
+ * array only after commit_wait (STATE), as it is committed where it is. Scalars are saved by
+ * commit_begin. commit_wait is collective and makes the version durable; commit_begin
  * and commit wait for an earlier one themselves. */
 PERDURE_API int perdure_commit_begin(perdure_pool* pool);
 PERDURE_API int perdure_before_write(perdure_array* array);

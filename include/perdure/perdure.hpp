@@ -28,9 +28,11 @@
 #error "perdure.hpp needs C++20: compile with -std=c++20, or include perdure/perdure.h instead"
 #else
 
+#include <algorithm>
 #include <complex>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <stdexcept>
@@ -125,17 +127,23 @@ struct ArrayOptions {
   std::span<T> buffer = {};            // copy, log: the application's own, as in perdure.h
 };
 
-// The perdure_type of elements T.
+// The perdure_type of elements T; 0: there is none.
+template <typename T>
+constexpr int type_or_none() {
+  using std::is_same_v;
+  return is_same_v<T, std::byte> || is_same_v<T, unsigned char> ? PERDURE_BYTE
+         : is_same_v<T, std::int32_t>                           ? PERDURE_INT32
+         : is_same_v<T, std::int64_t>                           ? PERDURE_INT64
+         : is_same_v<T, float>                                  ? PERDURE_FLOAT
+         : is_same_v<T, double>                                 ? PERDURE_DOUBLE
+         : is_same_v<T, std::complex<double> >                  ? PERDURE_COMPLEX_DOUBLE
+                                                                : 0;
+}
+
+// The same of elements of which an array can be made.
 template <typename T>
 constexpr perdure_type type_of() {
-  using std::is_same_v;
-  constexpr int type = is_same_v<T, std::byte> || is_same_v<T, unsigned char> ? PERDURE_BYTE
-                       : is_same_v<T, std::int32_t>                           ? PERDURE_INT32
-                       : is_same_v<T, std::int64_t>                           ? PERDURE_INT64
-                       : is_same_v<T, float>                                  ? PERDURE_FLOAT
-                       : is_same_v<T, double>                                 ? PERDURE_DOUBLE
-                       : is_same_v<T, std::complex<double> > ? PERDURE_COMPLEX_DOUBLE
-                                                             : 0;
+  constexpr int type = type_or_none<T>();
   static_assert(type != 0,
                 "an array holds std::byte, unsigned char, std::int32_t, std::int64_t, float, "
                 "double or std::complex<double>; store other types as std::byte");
@@ -151,17 +159,29 @@ struct Member {
   T Struct::* place;
 };
 
+// Elements of a shape.
+inline std::uint64_t elements_of(const Shape& shape) noexcept {
+  std::uint64_t elements = 1;
+  for (const std::uint64_t extent : shape) elements *= extent;
+  return elements;
+}
+
 // A named array of a pool. A handle: copies mean the same array, and it must not be used once the
-// pool is closed. Spans of a twin array are of one copy: ask again after each commit.
+// pool is closed. Spans of a twin array are of one copy, and all are of one size: ask again after
+// each commit and resize().
 template <typename T>
 class Array {
  public:
-  Array(perdure_array* handle, Shape shape) : handle_(handle), shape_(std::move(shape)) {
-    for (const std::uint64_t extent : shape_) size_ *= extent;
-  }
+  explicit Array(perdure_array* handle) : handle_(handle) {}
 
-  const Shape& shape() const noexcept { return shape_; }
-  std::size_t size() const noexcept { return size_; }  // in elements
+  Shape shape() const {
+    unsigned dimensions = 0;
+    Shape shape(8);
+    check(perdure_array_shape(handle_, &dimensions, shape.data()));
+    shape.resize(dimensions);
+    return shape;
+  }
+  std::size_t size() const { return elements_of(shape()); }  // in elements
   perdure_array* handle() const noexcept { return handle_; }
 
   // Where the application writes: the buffer (copy, log) or the working copy (twin), of size()
@@ -173,6 +193,20 @@ class Array {
   // The last committed copy (twin), or the buffer (copy, log). Local. Error: STATE before restart.
   std::span<const T> consistent() const {
     return {static_cast<const T*>(restarted(perdure_consistent(handle_))), size()};
+  }
+
+  // Other extents, as many, from the next version on. Elements stay in row-major order as far as
+  // there is room, new ones are zero. `buffer`: where the application's own memory lies now, with
+  // the contents; empty: Perdure's from now on. Local, after restart. Errors: NO_SPACE, INVALID,
+  // STATE, UNSUPPORTED; all is as before then.
+  void resize(const Shape& shape, std::span<T> buffer = {}) {
+    if (shape.size() != this->shape().size()) {
+      throw Error(PERDURE_E_SHAPE, "an array keeps its number of extents");
+    }
+    if (!buffer.empty() && buffer.size() < elements_of(shape)) {
+      throw Error(PERDURE_E_INVALID, "the buffer is too small for the shape");
+    }
+    check(perdure_array_resize(handle_, shape.data(), buffer.data()));
   }
 
   // Log with marks: elements [first, first + count) were or will be changed before the next
@@ -190,7 +224,8 @@ class Array {
   // Where this rank's array lies in one that all ranks have together; see perdure_array_box().
   // Local. Errors: INVALID if it reaches beyond, or other numbers of extents.
   void box(const Shape& global_shape, const Shape& first) {
-    if (global_shape.size() != shape_.size() || first.size() != shape_.size()) {
+    const std::size_t extents = shape().size();
+    if (global_shape.size() != extents || first.size() != extents) {
       throw Error(PERDURE_E_INVALID, "the box of an array has as many extents as the array");
     }
     check(perdure_array_box(handle_, global_shape.data(), first.data()));
@@ -207,8 +242,107 @@ class Array {
   }
 
   perdure_array* handle_;
-  Shape shape_;
-  std::size_t size_ = 1;
+};
+
+// What Pool::arrays() gives.
+inline std::vector<perdure_array_info> arrays_of(const perdure_pool* pool, std::uint64_t version) {
+  std::size_t count = 0;
+  check(perdure_arrays(pool, version, nullptr, 0, &count));
+  std::vector<perdure_array_info> arrays(count);
+  check(perdure_arrays(pool, version, arrays.data(), count, &count));
+  return arrays;
+}
+
+// First extent of the array `name` in a version, if it has one.
+inline std::optional<std::uint64_t> size_in(const perdure_pool* pool, std::uint64_t version,
+                                            const std::string& name) {
+  for (const perdure_array_info& info : arrays_of(pool, version)) {
+    if (name == info.name) return info.shape[0];
+  }
+  return std::nullopt;
+}
+
+// Who is asked before a pool commits or restores, as it has memory that moves.
+class Follower {
+ public:
+  Follower() = default;
+  Follower(const Follower&) = delete;
+  Follower& operator=(const Follower&) = delete;
+  virtual ~Follower() = default;
+  virtual void before_commit() = 0;
+  // `elements`: of the version that is to be restored.
+  virtual void before_restore(std::uint64_t elements) = 0;
+  virtual void after_restore(bool done) = 0;
+  virtual const std::string& name() const = 0;
+};
+
+// A std::vector, and the array of a pool that has its elements: as large as the vector is at each
+// commit, wherever its memory is then.
+template <typename T>
+class FollowedVector final : public Follower {
+  static_assert(std::is_trivially_copyable_v<T> && !std::is_pointer_v<T>,
+                "elements are saved byte by byte: no pointers, strings or containers");
+  static_assert(!std::is_same_v<T, bool>, "std::vector<bool> has no elements in memory");
+
+ public:
+  FollowedVector(perdure_pool* pool, std::string name, std::vector<T>& vector, Mode mode,
+                 perdure_array_options options)
+      : name_(std::move(name)), vector_(vector) {
+    if (const auto held = size_in(pool, 0, name_)) vector_.resize(*held);
+    options.buffer = vector_.data();
+    const Shape shape = shape_of(vector_.size());
+    check(perdure_array_open(pool, name_.c_str(), type, static_cast<unsigned>(shape.size()),
+                             shape.data(), static_cast<perdure_mode>(mode), &options, &handle_));
+    note();
+  }
+  ~FollowedVector() override = default;
+
+  Array<T> array() const { return Array<T>(handle_); }
+  const std::string& name() const override { return name_; }
+  void before_commit() override {
+    if (vector_.data() != data_ || vector_.size() != size_) take(vector_.data());
+  }
+  void before_restore(std::uint64_t elements) override {
+    before_commit();
+    if (elements == size_) return;
+    before_ = vector_;
+    vector_.resize(elements);
+    take(vector_.data());
+  }
+  void after_restore(bool done) override {
+    if (before_ && !done) {
+      vector_ = std::move(*before_);
+      take(vector_.data());
+    }
+    before_.reset();
+  }
+  // The vector goes; the array keeps what it has.
+  void let_go() {
+    before_commit();
+    take(nullptr);
+  }
+
+ private:
+  static constexpr bool known = type_or_none<T>() != 0;
+  static constexpr int type = known ? type_or_none<T>() : static_cast<int>(PERDURE_BYTE);
+  static Shape shape_of(std::uint64_t elements) {
+    return known ? Shape{elements} : Shape{elements, sizeof(T)};
+  }
+  void take(T* buffer) {
+    check(perdure_array_resize(handle_, shape_of(vector_.size()).data(), buffer));
+    note();
+  }
+  void note() {
+    data_ = vector_.data();
+    size_ = vector_.size();
+  }
+
+  std::string name_;
+  std::vector<T>& vector_;
+  perdure_array* handle_ = nullptr;
+  T* data_ = nullptr;
+  std::size_t size_ = 0;
+  std::optional<std::vector<T> > before_;
 };
 
 // The arrays and scalars of a job. Move-only; the destructor closes it and drops the outcome.
@@ -229,11 +363,14 @@ class Pool {
   }
   ~Pool() { release(); }
   Pool(Pool&& other) noexcept
-      : handle_(std::exchange(other.handle_, nullptr)), owned_(other.owned_) {}
+      : handle_(std::exchange(other.handle_, nullptr)),
+        owned_(other.owned_),
+        followers_(std::move(other.followers_)) {}
   Pool& operator=(Pool&& other) noexcept {
     release();
     handle_ = std::exchange(other.handle_, nullptr);
     owned_ = other.owned_;
+    followers_ = std::move(other.followers_);
     return *this;
   }
 
@@ -249,14 +386,9 @@ class Pool {
   template <typename T>
   Array<T> array(const std::string& name, const Shape& shape, Mode mode,
                  const ArrayOptions<T>& options = {}) {
-    perdure_array_options c_options{};
-    if (options.marks) c_options.flags |= PERDURE_MARKS;
-    if (options.compare) c_options.flags |= PERDURE_COMPARE;
-    if (options.checksums == true) c_options.flags |= PERDURE_CHECKSUM;
-    if (options.checksums == false) c_options.flags |= PERDURE_NO_CHECKSUM;
-    c_options.buffer = options.buffer.data();
-    const auto elements = Array<T>(nullptr, shape).size();
-    if (!options.buffer.empty() && options.buffer.size() < elements) {
+    if (shape.empty()) throw Error(PERDURE_E_INVALID, "an array has 1 to 8 dimensions");
+    const perdure_array_options c_options = to_c(options);
+    if (!options.buffer.empty() && options.buffer.size() < elements_of(shape)) {
       throw Error(PERDURE_E_INVALID,
                   "the buffer of array '" + name + "' is too small for its shape");
     }
@@ -264,7 +396,44 @@ class Pool {
     check(perdure_array_open(handle_, name.c_str(), type_of<T>(),
                              static_cast<unsigned>(shape.size()), shape.data(),
                              static_cast<perdure_mode>(mode), &c_options, &handle));
-    return Array<T>(handle, shape);
+    return Array<T>(handle);
+  }
+
+  // The array `name` with the shape that the pool has. Local. NOT_FOUND if it has none.
+  template <typename T>
+  Array<T> array(const std::string& name, Mode mode, const ArrayOptions<T>& options = {}) {
+    const perdure_array_options c_options = to_c(options);
+    perdure_array* handle = nullptr;
+    check(perdure_array_open(handle_, name.c_str(), type_of<T>(), 0, nullptr,
+                             static_cast<perdure_mode>(mode), &c_options, &handle));
+    return Array<T>(handle);
+  }
+
+  // The array `name` has what is in `vector`, of any trivially copyable type: as many elements as
+  // that has at each commit, wherever they are. If the pool has the array, `vector` takes its size
+  // here, and its contents in restart(). The vector must outlive the pool, or be let go by
+  // perdure::vector. Do not change its size between this and restart(). Copy mode, or log. Local.
+  template <typename T>
+  Array<T> array(const std::string& name, std::vector<T>& vector, Mode mode = Mode::copy,
+                 const ArrayOptions<T>& options = {}) {
+    auto follower =
+        std::make_unique<FollowedVector<T> >(handle_, name, vector, mode, to_c(options));
+    const Array<T> array = follower->array();
+    if (!followers_) followers_ = std::make_shared<Followers>();
+    followers_->push_back(std::move(follower));
+    return array;
+  }
+
+  // Drops the array from the next version on; handles to it must not be used any more. Local.
+  template <typename T>
+  void remove(const Array<T>& array) {
+    check(perdure_array_remove(array.handle()));
+  }
+
+  // The arrays that this rank has in one of versions(); of 0, in the next one, or before restart()
+  // those that it will bring back. Local. Error: NOT_FOUND.
+  std::vector<perdure_array_info> arrays(std::uint64_t version = 0) const {
+    return arrays_of(handle_, version);
   }
 
   // Ties `value` to the scalar `name`: every commit saves it, restart() writes it. `value` must
@@ -301,16 +470,30 @@ class Pool {
   }
   // Gives all arrays and scalars the contents of `version`, in place of restart() or after it. The
   // next commit goes on from there. Collective. Errors: NOT_FOUND, SHAPE, DAMAGED.
-  void restore(std::uint64_t version) { check(perdure_restore(handle_, version)); }
+  void restore(std::uint64_t version) {
+    for_followers([&](Follower& each) {
+      each.before_restore(size_in(handle_, version, each.name()).value_or(0));
+    });
+    const int code = perdure_restore(handle_, version);
+    const std::string sentence = perdure_last_error();
+    for_followers([code](Follower& each) { each.after_restore(code == PERDURE_OK); });
+    if (code != PERDURE_OK) throw Error(code, sentence);
+  }
   // Frees the space of a version that is not the newest. Collective. Errors: NOT_FOUND, STATE.
   void delete_version(std::uint64_t version) { check(perdure_delete_version(handle_, version)); }
 
   // Makes the contents of all arrays and scalars durable as one version, on all ranks, and returns
   // its number. Collective. If it throws, the version before stays the newest.
-  std::uint64_t commit() { return version_by(perdure_commit); }
+  std::uint64_t commit() {
+    follow();
+    return version_by(perdure_commit);
+  }
 
   // A commit in two steps, both collective; in between, Array::before_write() before writing.
-  void commit_begin() { check(perdure_commit_begin(handle_)); }
+  void commit_begin() {
+    follow();
+    check(perdure_commit_begin(handle_));
+  }
   std::uint64_t commit_wait() { return version_by(perdure_commit_wait); }
 
   // Whether a version is due: PERDURE_NOT_DUE, PERDURE_DUE, or PERDURE_DUE_LAST where the program
@@ -342,11 +525,68 @@ class Pool {
 
   int release() noexcept {
     perdure_pool* const handle = std::exchange(handle_, nullptr);
+    followers_.reset();
     return owned_ ? perdure_close(handle) : PERDURE_OK;
   }
 
+  template <typename T>
+  static perdure_array_options to_c(const ArrayOptions<T>& options) {
+    perdure_array_options c_options{};
+    if (options.marks) c_options.flags |= PERDURE_MARKS;
+    if (options.compare) c_options.flags |= PERDURE_COMPARE;
+    if (options.checksums == true) c_options.flags |= PERDURE_CHECKSUM;
+    if (options.checksums == false) c_options.flags |= PERDURE_NO_CHECKSUM;
+    c_options.buffer = options.buffer.data();
+    return c_options;
+  }
+  template <typename Call>
+  void for_followers(const Call& call) const {
+    if (!followers_) return;
+    for (const auto& each : *followers_) call(*each);
+  }
+  void follow() const {
+    for_followers([](Follower& each) { each.before_commit(); });
+  }
+
+  template <typename T>
+  friend class vector;
+  using Followers = std::vector<std::unique_ptr<Follower> >;
+
   perdure_pool* handle_ = nullptr;
   bool owned_ = true;
+  std::shared_ptr<Followers> followers_;  // null: there are none
+};
+
+// A std::vector whose elements are in the versions of a pool, as Pool::array(name, vector) says;
+// before restart() it has the size that it will get. When it goes before the pool is closed, the
+// versions keep the elements that it had.
+template <typename T>
+class vector : public std::vector<T> {
+ public:
+  vector(Pool& pool, const std::string& name, Mode mode = Mode::copy,
+         const ArrayOptions<T>& options = {})
+      : followers_(pool.followers_) {
+    pool.array(name, static_cast<std::vector<T>&>(*this), mode, options);
+    follower_ = static_cast<FollowedVector<T>*>(pool.followers_->back().get());
+  }
+  vector(const vector&) = delete;
+  vector& operator=(const vector&) = delete;
+  ~vector() {
+    const auto followers = followers_.lock();
+    if (!followers) return;  // the pool is closed
+    try {
+      follower_->let_go();
+    } catch (const Error&) {  // the next commit says that the memory is gone
+    }
+    std::erase_if(*followers, [this](const auto& each) { return each.get() == follower_; });
+  }
+
+  using std::vector<T>::operator=;  // other elements, in the same array
+  Array<T> array() const { return follower_->array(); }
+
+ private:
+  std::weak_ptr<typename Pool::Followers> followers_;
+  FollowedVector<T>* follower_;
 };
 
 }  // namespace interface

@@ -26,6 +26,7 @@ __path__ = extend_path(__path__, __name__)
 
 if TYPE_CHECKING:
     from perdure.api.array import Array as Array
+    from perdure.api.array import ArrayInfo as ArrayInfo
     from perdure.api.errors import Busy as Busy
     from perdure.api.errors import Damaged as Damaged
     from perdure.api.errors import Error as Error
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
     from perdure.api.versions import Version as Version
 
 _PUBLIC = {
-    "perdure.api.array": ("Array",),
+    "perdure.api.array": ("Array", "ArrayInfo"),
     "perdure.api.errors": (
         "Busy", "Damaged", "Error", "Foreign", "IOFailed", "InvalidArgument", "NewerFormat",
         "NoSpace", "NotFound", "PeerFailed", "Unsupported", "WrongRanks", "WrongShape",

@@ -16,6 +16,7 @@ ABOUT = "Persistence for HPC applications on non-volatile memory."
 # Everything from the first word of the job on belongs to the job.
 _JOB = {"context_settings": {"allow_interspersed_args": False}, "no_args_is_help": True}
 _JOBS, _DATA, _COST, _BUILD = "Jobs", "What jobs keep", "Time and energy", "Programs"
+_ABOUT_IT = "This command"
 VERBS = {
     "run": Verb(
         "perdure.run.command", "run", _JOBS, "Run a job, and start it again after a failure.",
@@ -44,26 +45,27 @@ VERBS = {
     "config": Verb(
         "perdure.config", "config", _BUILD, "With which flags programs are built.",
         "perdure config --mpi mpich --cflags --libs"),
+    "help": Verb(
+        "perdure.about", "show_help", _ABOUT_IT, "What a verb does, and its options.",
+        "perdure help pool ls"),
+    "version": Verb(
+        "perdure.about", "show_version", _ABOUT_IT, "Which Perdure this is.",
+        "perdure version"),
 }  # fmt: skip
 
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        from importlib import import_module
-        from importlib.metadata import PackageNotFoundError, version
+        from perdure.about import version_text
 
-        try:
-            number = version("perdure")
-        except PackageNotFoundError:  # of a clone, or of a prefix
-            number = str(import_module("perdure._api").library_version)
-        print(f"perdure {number}")
+        print(version_text())
         raise typer.Exit
 
 
 def _options(
     _version: Annotated[
         bool,
-        typer.Option("--version", callback=_print_version, is_eager=True,
+        typer.Option("--version", "-V", callback=_print_version, is_eager=True,
                      help="Print the version and end."),
     ] = False,
 ) -> None:

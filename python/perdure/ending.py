@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """How every verb ends: one shape of messages, `perdure: SENTENCE` on stderr, and one set of codes.
 
-0 is success, FAILED that the work went wrong or found something wrong, MISTAKE that the user gave
-what cannot be used, INTERRUPTED that Ctrl-C came (docs/cli.md, "Messages and exit codes"). A verb
-that runs another program ends with that program's code. Nothing else ends a verb: an error of the
-program itself is shown with its traceback.
+The codes are in exit_codes.py. A verb that runs another program ends with that program's code.
+Nothing else ends a verb: an error of the program itself is shown with its traceback.
 """
 
 from __future__ import annotations
@@ -15,12 +13,10 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from perdure.failures import Failed, NoProgram, Stopped, Wrong
+from perdure.exit_codes import FAILED, INTERRUPTED, MISTAKE, NO_PROGRAM, NOT_EXECUTABLE
+from perdure.failures import Failed, NoProgram, NotExecutable, Stopped, Wrong
 from perdure.screen import say
 
-FAILED = 1
-MISTAKE = 2
-INTERRUPTED = 130
 # What only some verbs need, and how it is had.
 _EXTRAS = {
     "numpy": "Debian: python3-numpy",
@@ -29,7 +25,6 @@ _EXTRAS = {
     "jinja2": "pip install '.[report]' in the clone, Debian: python3-jinja2",
 }
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
-NO_PROGRAM = 127  # as shells say it
 # Of a path that a user gave; everything else, such as a full device, is a failure of the work.
 _MISTAKEN = {errno.ENOENT, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EISDIR, errno.ELOOP,
              errno.ENAMETOOLONG, errno.EROFS, errno.EEXIST, errno.ENXIO, errno.EINVAL}
@@ -62,8 +57,9 @@ def judged(failure: Exception) -> tuple[int | None, str]:
         return MISTAKE, str(failure)
     if isinstance(failure, OSError):
         return (MISTAKE if failure.errno in _MISTAKEN else FAILED), os_text(failure)
-    if isinstance(failure, NoProgram):
-        return NO_PROGRAM, str(failure)
+    if isinstance(failure, (NoProgram, NotExecutable)):
+        code = NO_PROGRAM if isinstance(failure, NoProgram) else NOT_EXECUTABLE
+        return code, str(failure)
     if isinstance(failure, ModuleNotFoundError) and failure.name in _EXTRAS:
         return FAILED, f"this needs {failure.name}, which is not there ({_EXTRAS[failure.name]})"
     if isinstance(failure, (Failed, ImportError)):
@@ -97,7 +93,8 @@ def _usage_text(failure: Any) -> str:
     text = failure.format_message().rstrip(".")
     for begun in ("Invalid value for ", "Invalid value: "):
         text = text.removeprefix(begun)
-    return text if context is None else f"{text}; see {context.command_path} --help"
+    see = " See" if text.endswith("?") else "; see"
+    return text if context is None else f"{text}{see} {context.command_path} --help"
 
 
 def _said(sentence: str, code: int) -> int:

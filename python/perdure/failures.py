@@ -16,7 +16,11 @@ class Failed(RuntimeError):
 
 
 class NoProgram(Failed):
-    """The program that was to be run is not there, or is no program."""
+    """The program that was to be run is not there."""
+
+
+class NotExecutable(Failed):
+    """The program that was to be run is there, and can't be started."""
 
 
 class Stopped(Exception):

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from perdure.failures import Failed, NoProgram
+from perdure.exit_codes import SIGNALLED
+from perdure.failures import Failed, NoProgram, NotExecutable
 
 PACKAGE = Path(__file__).resolve().parent
 CLONE = PACKAGE.parents[1]  # where the sources are; LIBDIR/perdure in a prefix
@@ -137,17 +138,25 @@ def output_of(
 def run_to_end(command: Sequence[str], more: Mapping[str, str], **how: Any) -> int:
     """Runs `command` with `more` in its environment: its exit code, or minus a signal's number.
 
-    `how`: more for subprocess.Popen. Raises NoProgram if it can't be started.
+    `how`: more for subprocess.Popen. Raises NoProgram or NotExecutable if it can't be started.
     """
-    program = shutil.which(command[0])
-    if program is None:
-        raise NoProgram(f"{command[0]}: there is no such program")
+    program = program_path(command[0])
     surroundings = {**os.environ, **more}
     try:
         with subprocess.Popen(command, executable=program, env=surroundings, **how) as running:
             return wait_for(running)
     except OSError as failure:
-        raise NoProgram(f"{command[0]}: {failure.strerror}") from None
+        raise NotExecutable(f"{command[0]}: {failure.strerror}") from None
+
+
+def program_path(word: str) -> str:
+    """Where the program is that a command line begins with, as a shell finds it."""
+    program = shutil.which(word)
+    if program is not None:
+        return program
+    if os.path.dirname(word) and os.path.exists(word):
+        raise NotExecutable(f"{word}: this is no program that you may run")
+    raise NoProgram(f"{word}: there is no such program")
 
 
 def wait_for(running: subprocess.Popen) -> int:
@@ -168,7 +177,7 @@ def end_text(code: int) -> str:
 
 def shell_code(code: int) -> int:
     """The exit code of a program as a shell reports it."""
-    return code if code >= 0 else 128 - code
+    return code if code >= 0 else SIGNALLED - code
 
 
 @dataclass(frozen=True)

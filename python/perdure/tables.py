@@ -2,20 +2,23 @@
 """The tables that commands print. They fit the terminal, and programs can read them.
 
 On a terminal columns are aligned. Where they need more than its width, the last column is broken
-into lines if it holds words, or else each row becomes lines of "name  value". Where nobody looks,
-in a pipe or a file, cells are separated by one tab, without blanks to fill them.
+into lines if it holds words and has room for some. If a few cells are much longer than the others
+of the first or the last column, these get lines of their own, and all rows stay aligned. Or else
+each row becomes lines of "name  value". Where nobody looks, in a pipe or a file, cells are
+separated by one tab, without blanks to fill them.
 """
 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from unicodedata import east_asian_width
 
 from perdure.screen import one_line
 
 _GAP = 2
 _LEAST_WORDS = 24  # columns of a column that is broken
+_Place = tuple[int, int]  # number of a row, and of a column
 
 
 class Table:
@@ -41,23 +44,59 @@ class Table:
                 yield "", "\t".join(cell.replace("\n", "; ") for cell in row)
             return
         widths = self._widths()
-        needed = sum(widths) + _GAP * (len(widths) - 1)
-        if needed > columns and self._is_left[-1]:
-            widths[-1] -= needed - columns
-        if widths[-1] >= min(_LEAST_WORDS, self._widths()[-1]) and (
-            needed <= columns or self._is_left[-1]
-        ):
-            yield "bold", self._line(self.names, widths)
-            for row in self.rows:
-                yield from (("", line) for line in self._broken(row, widths))
-        else:
+        last, room = widths[-1], columns - sum(widths[:-1]) - _GAP * (len(widths) - 1)
+        apart: set[_Place] = set()
+        if last > room >= min(_LEAST_WORDS, last) and self._is_left[-1]:
+            widths[-1] = room
+        elif last > room:
+            apart = self._apart(columns)
+            widths = self._widths(apart)
+        if self._needed(widths) > columns:
             yield from self._records(columns)
+            return
+        yield "bold", self._line(self.names, widths)
+        for number, row in enumerate(self.rows):
+            yield from (("", line) for line in self._laid_out(number, row, widths, apart, columns))
 
-    def _widths(self) -> list[int]:
+    def _needed(self, widths: list[int]) -> int:
+        return sum(widths) + _GAP * (len(widths) - 1)
+
+    def _apart(self, columns: int) -> set[_Place]:
+        """The cells without which all others fit; none if most rows would have one.
+
+        Of the first and the last column if they hold words, the longest first.
+        """
+        apart: set[_Place] = set()
+        ends = [column for column in {0, len(self.names) - 1} if self._is_left[column]]
+        while self._needed(self._widths(apart)) > columns:
+            left = [(_width(row[column]), (number, column)) for number, row in enumerate(self.rows)
+                    for column in ends if (number, column) not in apart]
+            length, place = max(left, default=(0, (0, 0)))
+            if length <= max(_width(self.names[column]) for column in ends or [0]):
+                return set()
+            apart.add(place)
+        rows = {number for number, _ in apart}
+        return apart if len(rows) <= max(1, len(self.rows) // 2) else set()
+
+    def _widths(self, apart: Set[_Place] = frozenset()) -> list[int]:
         return [
-            max(_width(line) for cell in cells for line in cell.split("\n"))
-            for cells in zip(self.names, *self.rows)
-        ]
+            max(_width(line) for number, cell in enumerate(cells, -1)
+                if (number, column) not in apart for line in cell.split("\n"))
+            for column, cells in enumerate(zip(self.names, *self.rows))
+        ]  # fmt: skip
+
+    def _laid_out(
+        self, number: int, row: tuple[str, ...], widths: list[int], apart: set[_Place], columns: int
+    ) -> Iterator[str]:
+        """The lines of a row: the first cell above it and the last below it if they are apart."""
+        last = len(row) - 1
+        if (number, 0) in apart:
+            yield from _broken_text(row[0], columns)
+        kept = tuple("" if (number, column) in apart else cell for column, cell in enumerate(row))
+        yield from self._broken(kept, widths)
+        if last and (number, last) in apart:
+            inset = " " * _GAP
+            yield from (inset + line for line in _broken_text(row[last], columns - _GAP))
 
     def _broken(self, row: tuple[str, ...], widths: list[int]) -> Iterator[str]:
         """The lines of a row."""

@@ -96,7 +96,7 @@ def rate_text(size: float, seconds: float) -> str:
 
 
 def time_text(nanoseconds: int) -> str:
-    """Nanoseconds since the epoch as local time; a dash for 0."""
+    """Nanoseconds since 1970 as local time; a dash for 0."""
     if nanoseconds == 0:
         return "-"
     return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(nanoseconds * 1e-9))

@@ -31,6 +31,7 @@ class HelpText(Context.formatter_class):  # type: ignore[misc,valid-type]
 
     def write_usage(self, prog: str, args: str = "", prefix: str | None = None) -> None:
         """The line "Usage:"."""
+        args = args.replace("COMMAND [ARGS]...", "COMMAND …")
         super().write_usage(prog, re.sub(r"\{([^}]*)\}", r"\1", args), prefix)
 
     def write_dl(self, rows: Any, col_max: int = 30, col_spacing: int = 2) -> None:

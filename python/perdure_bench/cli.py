@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 from perdure import cli
+from perdure.exit_codes import EXITS as PRODUCT
+from perdure.exit_codes import FAILED, Exit
 
 _PART = "Of a clone"
 VERBS = {
@@ -15,6 +17,11 @@ VERBS = {
         "perdure_bench.command", "bench", _PART, "Measure, and compare with the targets.",
         "perdure bench hpccg --quick", {"no_args_is_help": True}),
 }  # fmt: skip
+EXITS = (
+    *PRODUCT,
+    Exit(FAILED, "failed, or a target of a full run was missed", ("bench",)),
+    Exit(FAILED, "the answers differ, or a run failed", ("demo",)),
+)
 
 
 def main() -> None:

@@ -17,6 +17,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from perdure.exit_codes import DONE, FAILED
 from perdure.failures import Failed, Wrong
 from perdure.option_groups import picture_file
 from perdure.run.bell import ENDING
@@ -116,7 +117,7 @@ def bench(
     if plot is not None:
         failed |= not _plot(measured, quick, plot)
     missed = any(fact.holds is False for facts in measured.values() for fact in facts)
-    raise typer.Exit(1 if failed or (missed and not quick) else 0)
+    raise typer.Exit(FAILED if failed or (missed and not quick) else DONE)
 
 
 @contextmanager

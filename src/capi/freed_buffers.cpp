@@ -71,20 +71,30 @@ void FreedBuffers::watch(VersionedArray& array) {
   lead_freeing_calls(FreedMemory::buffers);
 }
 
-// Nothing is freed while the lock is held: that would lead here.
-void FreedBuffers::forget(VersionedArray& array) {
-  if (array.given_buffer() == nullptr || array.size_bytes() == 0) return;
+// Nothing is freed while the lock is held: that would lead here. Whether none is left.
+bool FreedBuffers::take_out(VersionedArray& array) {
+  if (array.given_buffer() == nullptr || array.size_bytes() == 0) return false;
   std::map<std::uintptr_t, VersionedArray*>::node_type gone;
-  bool last = false;
-  {
-    const std::lock_guard<std::shared_mutex> lock(mutex);
-    const auto at = buffers.find(first_of(array));
-    if (at != buffers.end() && at->second == &array) gone = buffers.extract(at);
-    std::erase(overlapping, &array);
-    last = buffers.empty() && overlapping.empty();
-    if (last) low = high = 0;
-  }
-  if (last) stop_leading_freeing_calls(FreedMemory::buffers);
+  const std::lock_guard<std::shared_mutex> lock(mutex);
+  const auto at = buffers.find(first_of(array));
+  if (at != buffers.end() && at->second == &array) gone = buffers.extract(at);
+  std::erase(overlapping, &array);
+  const bool last = buffers.empty() && overlapping.empty();
+  if (last) low = high = 0;
+  return last;
+}
+
+void FreedBuffers::forget(VersionedArray& array) {
+  if (take_out(array)) stop_leading_freeing_calls(FreedMemory::buffers);
+}
+
+Status FreedBuffers::change(VersionedArray& array, const std::function<Status()>& resize) {
+  const bool last = take_out(array);
+  const Status status = resize();
+  watch(array);
+  const bool watched = array.given_buffer() != nullptr && array.size_bytes() != 0;
+  if (last && !watched) stop_leading_freeing_calls(FreedMemory::buffers);
+  return status;
 }
 
 void FreedBuffers::go(std::uintptr_t begin, std::uintptr_t end, const char* how) {

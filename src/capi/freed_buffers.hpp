@@ -14,6 +14,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 
 #include "pool/versioned_array.hpp"
 
@@ -24,6 +25,9 @@ class FreedBuffers {
   // Until forget(), which waits for calls that are under way.
   static void watch(VersionedArray& array);
   static void forget(VersionedArray& array);
+  // `resize` may give it other memory, or another size; calls are led on all the time, as to begin
+  // and end that takes 100 us.
+  static Status change(VersionedArray& array, const std::function<Status()>& resize);
 
   static bool may_hold(std::uintptr_t begin, std::uintptr_t end) {
     return begin < high.load(std::memory_order_relaxed) &&
@@ -36,6 +40,9 @@ class FreedBuffers {
   static void end_move(std::uintptr_t begin, std::uintptr_t end, std::uintptr_t kept_end);
 
  private:
+  // Whether none is left.
+  static bool take_out(VersionedArray& array);
+
   static std::atomic<std::uintptr_t> low;
   static std::atomic<std::uintptr_t> high;
 };

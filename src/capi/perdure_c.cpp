@@ -79,6 +79,32 @@ const perdure_pool* pool_of(const perdure_array* array) {
   return array == nullptr ? nullptr : array->pool;
 }
 
+// perdure_array_open() with the extents that the pool has.
+Status take_stored_extents(const perdure_pool& pool, const char* name, unsigned dimensions,
+                           std::vector<std::uint64_t>& extents) {
+  PERDURE_TRY(need(dimensions == 0, "without a shape there are no dimensions: pass 0"));
+  const perdure::ArrayShape* const held = pool.pool->held_shape(name);
+  if (held == nullptr) {
+    return Status(Code::not_found, "the pool has no array ", perdure::quoted(name),
+                  ", so a shape is needed to make it");
+  }
+  extents = held->extents;
+  return Status::success();
+}
+
+perdure_array_info info_of(const perdure::Pool& pool, const perdure::ArrayEntry& entry) {
+  perdure_array_info info{};
+  entry.name.copy(info.name, sizeof info.name - 1);
+  info.type = static_cast<int>(entry.shape.type);
+  info.mode = static_cast<int>(entry.shape.mode);
+  info.dimensions = static_cast<unsigned>(entry.shape.extents.size());
+  std::ranges::copy(entry.shape.extents, info.shape);
+  info.bytes = entry.size_bytes;
+  info.checksums = entry.shape.checksums ? 1 : 0;
+  info.open = pool.is_open(entry.name) ? 1 : 0;
+  return info;
+}
+
 // The bytes of elements [first, first + count), checked against the array.
 struct ByteRange {
   std::uint64_t first = 0;
@@ -144,8 +170,68 @@ int perdure_array_open(perdure_pool* pool, const char* name, int type, unsigned 
         need(name != nullptr && array != nullptr, "a name and a place for the array are needed"));
     quiesce(pool);
     const perdure_array_options given = options == nullptr ? perdure_array_options{} : *options;
+    std::vector<std::uint64_t> stored;
+    if (shape == nullptr) {
+      PERDURE_TRY(take_stored_extents(*pool, name, dimensions, stored));
+      dimensions = static_cast<unsigned>(stored.size());
+      shape = stored.data();
+    }
     PERDURE_TRY_ASSIGN(auto made, make_shape(type, dimensions, shape, mode, given));
     return open_array(pool, name, std::move(made), given, array);
+  });
+}
+
+int perdure_array_resize(perdure_array* array, const uint64_t* shape, void* buffer) {
+  return guarded_on(pool_of(array), [&]() -> Status {
+    PERDURE_TRY(need(shape != nullptr, "a shape is needed"));
+    quiesce(array->pool);
+    perdure::VersionedArray& resized = *array->array;
+    const std::vector<std::uint64_t> extents(shape, shape + resized.entry().shape.extents.size());
+    return perdure::FreedBuffers::change(
+        resized, [&] { return array->pool->pool->resize_array(resized, extents, buffer); });
+  });
+}
+
+int perdure_array_shape(const perdure_array* array, unsigned* dimensions, uint64_t* shape) {
+  return guarded([&]() -> Status {
+    PERDURE_TRY(need(array != nullptr, "an array is needed"));
+    const auto& extents = array->array->entry().shape.extents;
+    if (dimensions != nullptr) *dimensions = static_cast<unsigned>(extents.size());
+    if (shape != nullptr) std::ranges::copy(extents, shape);
+    return Status::success();
+  });
+}
+
+int perdure_array_remove(perdure_array* array) {
+  return guarded_on(pool_of(array), [&]() -> Status {
+    perdure_pool& pool = *array->pool;
+    quiesce(&pool);
+    perdure::FreedBuffers::forget(*array->array);
+    const Status status = pool.pool->close_array(array->array, true);
+    if (!status.ok()) {
+      perdure::FreedBuffers::watch(*array->array);
+      return status;
+    }
+    std::erase_if(pool.arrays, [array](const auto& each) { return each.get() == array; });
+    return Status::success();
+  });
+}
+
+int perdure_arrays(const perdure_pool* pool, uint64_t version, perdure_array_info* arrays,
+                   size_t capacity, size_t* count) {
+  return guarded_on(pool, [&]() -> Status {
+    PERDURE_TRY(need(count != nullptr && (arrays != nullptr || capacity == 0),
+                     "a place for the count, and one for the arrays are needed"));
+    quiesce(pool);
+    size_t found = 0;
+    PERDURE_TRY_ASSIGN(const auto held, pool->pool->arrays_of(version));
+    for (auto at = held.begin(); at != held.end(); ++at) {
+      if (at.shared().part != 0) continue;  // of a window, or an object: no array by its name alone
+      if (found < capacity) arrays[found] = info_of(*pool->pool, at.shared());
+      ++found;
+    }
+    *count = found;
+    return Status::success();
   });
 }
 
@@ -258,8 +344,14 @@ int perdure_commit_begin(perdure_pool* pool) {
 }
 
 int perdure_before_write(perdure_array* array) {
-  return guarded_on(pool_of(array),
-                    [&]() -> Status { return array->pool->pool->before_write(*array->array); });
+  return guarded_on(pool_of(array), [&]() -> Status {
+    perdure::Pool& pool = *array->pool->pool;
+    if (array->array->mode() == perdure::ArrayMode::twin && pool.commits(*array->array)) {
+      return Status(Code::wrong_state, "array ", perdure::quoted(array->array->name()),
+                    " is committed where it is: it may be written to after perdure_commit_wait()");
+    }
+    return pool.before_write(*array->array);
+  });
 }
 
 int perdure_commit_wait(perdure_pool* pool, uint64_t* version) {

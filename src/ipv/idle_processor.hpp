@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Idle processor: whether a thread beside the program takes nothing from the computation.
+// Idle processor: whether a helper takes nothing from the computation.
 #pragma once
 
 #include "base/group.hpp"

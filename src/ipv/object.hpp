@@ -113,7 +113,7 @@ class InPlaceObject : public TwinWriter {
   // save() left it to save_beside(), of the flushing thread, which is to be queued once.
   virtual bool is_saved_beside() { return false; }
   virtual void save_beside() {}
-  // Before the version is finished, and after the thread beside was waited for: what that one did
+  // Before the version is finished, and after the helper was waited for: what that one did
   // not do of save().
   virtual Status finish_save() { return Status::success(); }
   // What the version that hand_over() began holds; nothing was stored since.

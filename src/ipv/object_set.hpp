@@ -54,7 +54,7 @@ class ObjectSet {
   // Local: waits for what runs beside the program, and, if this is the only rank, finishes the
   // version under way. A failure is returned until persist() has reported it.
   Status wait();
-  // Local: what is queued for the thread beside is done. Failure: as wait().
+  // Local: what is queued for the helper is done. Failure: as wait().
   Status drain();
   // From here on early flushes are made beside the program.
   Status start_flush_thread(unsigned threads);

@@ -249,7 +249,7 @@ void PairObject::save_beside() {
   flush_ = Flush::done;
 }
 
-// What the thread beside could not do.
+// What the helper could not do.
 Status PairObject::finish_save() {
   return in_version_ && flush_ != Flush::done ? flush_saved() : Status::success();
 }

@@ -46,7 +46,7 @@
 // When a version is finished. With lag 1, what a version flushes is on its way to the
 // medium while the next iteration computes. The first fence of its commit, and the agreement of the
 // ranks, are made by the program's thread at the next persistence point, which all ranks enter. So
-// no store waits for a fence or for another rank, a thread beside the program exchanges no
+// no store waits for a fence or for another rank, a helper exchanges no
 // messages, and a crash loses two iterations at most: the one under way, and the one before it,
 // whose version was not finished. With lag 0 the version is finished where it was begun.
 #include "ipv/stream_object.hpp"

@@ -11,8 +11,6 @@
 namespace perdure {
 namespace {
 
-constexpr std::uint64_t array_bytes_max = std::uint64_t{1} << 48;
-
 // Bytes of the UTF-8 character that `text` begins with; 0 if it begins with none, or with NUL.
 // Overlong forms, surrogates and numbers above U+10FFFF are no characters.
 std::size_t character_bytes(std::string_view text) {
@@ -110,7 +108,8 @@ std::uint64_t ArrayEntry::end_offset(std::uint64_t block_bytes) const {
 }
 
 bool ArrayEntry::same_places(const ArrayEntry& other) const {
-  return name == other.name && part == other.part && shape == other.shape &&
+  return name == other.name && part == other.part && shape.type == other.shape.type &&
+         shape.mode == other.shape.mode && shape.checksums == other.shape.checksums &&
          spare_copies == other.spare_copies && first_offset == other.first_offset &&
          stride_bytes == other.stride_bytes && table_first_offset == other.table_first_offset &&
          table_stride_bytes == other.table_stride_bytes;

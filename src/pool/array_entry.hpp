@@ -27,6 +27,8 @@ enum class ArrayType : std::uint32_t {
 };
 enum class ArrayMode : std::uint32_t { copy = 1, twin = 2, log = 3, flush = 4 };
 
+constexpr std::uint64_t array_bytes_max = std::uint64_t{1} << 48;
+
 std::size_t element_bytes(ArrayType type);
 const char* type_name(ArrayType type);
 const char* mode_name(ArrayMode mode);
@@ -72,7 +74,8 @@ struct ArrayEntry {
   }
   // The extent [first_offset, end_offset) is this array's alone.
   std::uint64_t end_offset(std::uint64_t block_bytes) const;
-  // Whether it has the places of `other` in another version, and so is the same array.
+  // Whether it has the places of `other` in another version, and so is the same array, perhaps of
+  // another size.
   bool same_places(const ArrayEntry& other) const;
 };
 

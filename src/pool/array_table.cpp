@@ -206,9 +206,14 @@ void ArrayTable::erase(ArrayId id) {
   while (root_ && only_first(*root_)) root_ = Shared<ArrayNode>(root_->children[0]);
 }
 
-void ArrayTable::name_copy(ArrayId id, std::uint32_t copy, std::uint64_t table_checksum) {
-  const LeafEntry& before = leaf_entry(id);
-  if (before.copy == copy && before.table_checksum == table_checksum) return;
+const LeafEntry* ArrayTable::find(ArrayId id) const {
+  ArrayId found = 0;
+  if (!root_ || id >= span_of(root_->height)) return nullptr;
+  const LeafEntry* const entry = first_from(*root_, id, found);
+  return found == id ? entry : nullptr;
+}
+
+void ArrayTable::replace(ArrayId id, LeafEntry entry) {
   Shared<ArrayNode>* at = &root_;
   ArrayNode* node = &own(*at);
   while (node->height != 0) {
@@ -217,8 +222,17 @@ void ArrayTable::name_copy(ArrayId id, std::uint32_t copy, std::uint64_t table_c
     id %= span;
     node = &own(*at);
   }
-  node->entries[id].copy = copy;
-  node->entries[id].table_checksum = table_checksum;
+  PERDURE_ASSERT(record_bytes_of(entry.shared->entry) ==
+                 record_bytes_of(node->entries[id].shared->entry));
+  node->entries[id] = std::move(entry);
+}
+
+void ArrayTable::name_copy(ArrayId id, std::uint32_t copy, std::uint64_t table_checksum) {
+  LeafEntry entry = leaf_entry(id);
+  if (entry.copy == copy && entry.table_checksum == table_checksum) return;
+  entry.copy = copy;
+  entry.table_checksum = table_checksum;
+  replace(id, std::move(entry));
 }
 
 ArrayEntry ArrayTable::operator[](std::size_t index) const {

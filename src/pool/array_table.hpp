@@ -79,6 +79,7 @@ struct LeafEntry {
   std::uint64_t table_checksum = 0;
 
   explicit operator bool() const { return static_cast<bool>(shared); }
+  bool operator==(const LeafEntry& other) const = default;
   ArrayEntry whole() const;
 };
 LeafEntry leaf_entry_of(ArrayEntry entry);
@@ -139,6 +140,10 @@ class ArrayTable {
   // After all others.
   void append(ArrayEntry entry);
   void erase(ArrayId id);
+  // Another entry of the same array.
+  void replace(ArrayId id, LeafEntry entry);
+  // Null: there is none.
+  const LeafEntry* find(ArrayId id) const;
   // Leaves all as it is if the entry says so already.
   void name_copy(ArrayId id, std::uint32_t copy, std::uint64_t table_checksum);
 

@@ -42,8 +42,15 @@ Status VersionUnderWay::save(const RunPage& run_page, std::uint64_t& bytes) cons
 
 void VersionUnderWay::name_copies() {
   for (const Participant& participant : participants) {
-    participant.array->name_next(catalogue.arrays, participant.entry);
+    if (!participant.named) participant.array->name_next(catalogue.arrays, participant.entry);
   }
+}
+
+void VersionUnderWay::name_copy_of(const VersionedArray& array) {
+  Participant& participant = participants[array.place()];
+  if (participant.named) return;
+  array.name_next(catalogue.arrays, participant.entry);
+  participant.named = true;
 }
 
 void VersionUnderWay::take_roles(const Retained& retained, std::uint32_t open_slot) const {

@@ -31,7 +31,8 @@ namespace perdure {
 struct VersionUnderWay {
   struct Participant {
     VersionedArray* array;
-    ArrayId entry;  // in catalogue.arrays
+    ArrayId entry;       // in catalogue.arrays
+    bool named = false;  // there: which copy was saved
   };
   // Closed while it takes part.
   struct RetiredArray {
@@ -62,6 +63,8 @@ struct VersionUnderWay {
   Status save(const RunPage& run_page, std::uint64_t& bytes) const;
   // The copies that were saved are those of the version.
   void name_copies();
+  // That of this array, whose size changes now, when it is saved.
+  void name_copy_of(const VersionedArray& array);
   // It exists, as `retained` knows: its copies are the committed ones, and `open_slot` names none.
   void take_roles(const Retained& retained, std::uint32_t open_slot) const;
   // It does not exist.

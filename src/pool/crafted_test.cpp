@@ -216,5 +216,33 @@ TEST_F(CraftedRecord, with_one_file_missing_names_its_rank) {
             "the file of rank 2 is missing: without it no version is complete");
 }
 
+// Versions of one array may be of several sizes in the same places, and nothing else may be there.
+TEST(CraftedVersions, of_several_sizes_leave_no_room_for_others_in_the_largest) {
+  const auto entry = [](const char* name, std::uint64_t first, std::uint64_t count) {
+    ArrayEntry made;
+    made.name = name;
+    made.shape = {ArrayType::byte, ArrayMode::copy, false, {count}};
+    made.size_bytes = count;
+    made.copies = 2;
+    made.first_offset = first;
+    made.stride_bytes = 4096;
+    return made;
+  };
+  const auto together = [&](const ArrayEntry& other) {
+    Catalogue large;
+    large.arrays = {entry("u", 0, 4000)};
+    Catalogue small;
+    small.arrays = {entry("u", 0, 10), other};
+    const Catalogue* const both[] = {&large, &small};
+    return check_apart(both, 4096).code();
+  };
+  EXPECT_EQ(together(entry("w", 8192, 10)), Code::ok);
+  EXPECT_EQ(together(entry("w", 4096 + 64, 10)), Code::damaged);
+  EXPECT_EQ(together(entry("u", 64, 10)), Code::damaged);
+  ArrayEntry other_type = entry("u", 0, 2);
+  other_type.part = 1;
+  EXPECT_EQ(together(other_type), Code::damaged);
+}
+
 }  // namespace
 }  // namespace perdure

@@ -12,6 +12,9 @@ namespace {
 
 constexpr std::uint64_t huge_page_bytes = std::uint64_t{2} << 20;
 
+// Of a new extent of an array that gets another size, over what it needs now.
+constexpr double room_factor = 1.25;
+
 // Gaps that are looked at before one is taken that has room however it is aligned.
 constexpr int tight_gaps = 8;
 
@@ -141,12 +144,52 @@ Result<ArrayEntry> lay_out(const std::string& name, std::uint32_t part, const Ar
   return entry;
 }
 
+namespace {
+
+// Whether the copies, and their tables, can be of so many bytes where they are.
+bool has_room(const ArrayEntry& entry, std::uint64_t bytes, const Geometry& geometry) {
+  const std::uint64_t end = entry.hold->extent().end;
+  const std::uint32_t last = entry.copies - 1;
+  const std::uint64_t copies_end = entry.shape.checksums ? entry.table_first_offset : end;
+  if (bytes > entry.stride_bytes || entry.copy_offset(last) + bytes > copies_end) return false;
+  const bool packed = is_packed(entry.shape.mode, bytes, geometry.align_bytes);
+  const std::uint64_t align = packed ? 1 : geometry.align_bytes;
+  if (entry.first_offset % align != 0 || entry.stride_bytes % align != 0) return false;
+  if (!entry.shape.checksums) return true;
+  const std::uint64_t table = 8 * block_count(bytes, geometry.block_bytes);
+  return table <= entry.table_stride_bytes && entry.table_offset(last) + table <= end;
+}
+
+}  // namespace
+
 void place(ArrayEntry& entry, const std::shared_ptr<FreeSpace>& space, const Geometry& geometry) {
   const std::uint64_t bytes = entry.end_offset(geometry.block_bytes);
   const Extent extent = space->take(bytes, alignment_of(entry, geometry));
   entry.first_offset += extent.begin;
   if (entry.shape.checksums) entry.table_first_offset += extent.begin;
   entry.hold = std::make_shared<ExtentHold>(space, extent);
+}
+
+Result<ArrayEntry> resized(const ArrayEntry& entry, const ArrayShape& shape, bool leave,
+                           const std::shared_ptr<FreeSpace>& space, const Geometry& geometry) {
+  PERDURE_TRY_ASSIGN(const auto bytes, checked_bytes(shape));
+  ArrayEntry next = entry;
+  next.shape = shape;
+  next.size_bytes = bytes;
+  const bool fits = !leave && has_room(entry, bytes, geometry);
+  const auto most = static_cast<double>(std::max<std::uint64_t>(bytes, 1)) * room_factor_max;
+  if (fits && static_cast<double>(entry.stride_bytes) <= most) return next;
+  const std::uint64_t element = element_bytes(shape.type);
+  const auto wanted = static_cast<std::uint64_t>(static_cast<double>(bytes) * room_factor);
+  ArrayShape roomy = shape;
+  roomy.extents = {std::min(wanted, array_bytes_max) / element};
+  const bool spare = entry.spare_copies != 0;
+  PERDURE_TRY_ASSIGN(auto laid, lay_out(entry.name, entry.part, roomy, geometry, spare));
+  if (fits && laid.stride_bytes >= entry.stride_bytes) return next;
+  place(laid, space, geometry);
+  laid.shape = shape;
+  laid.size_bytes = bytes;
+  return laid;
 }
 
 }  // namespace perdure

@@ -2,11 +2,13 @@
 //
 // Extents: where the copies and checksum tables of an array go, and the pages of the catalogue.
 //
-// An array has one extent: its copies, at equal distances, then their tables. It is in use as long
-// as anything names it: an array that is open, or its entry in a catalogue that is kept. So each
-// entry holds its extent (ExtentHold), all entries of one array the same hold, and the last one
-// that goes gives the extent back. There is no list of free extents on the medium that could be
-// wrong: what is free is found when a pool is opened, as what no version names.
+// An array has one extent at a time: its copies, at equal distances, then their tables. Its
+// versions may be of other sizes; one for which the extent is too small, or far too large, has
+// another extent. An extent is in use as long as anything names it: an array that is open, or its
+// entry in a catalogue that is kept. So each entry holds its extent (ExtentHold), all entries of
+// one extent the same hold, and the last one that goes gives it back. There is no list of free
+// extents on the medium that could be wrong: what is free is found when a pool is opened, as what
+// no version names.
 //
 // Threads: as the pool.
 #pragma once
@@ -94,5 +96,13 @@ std::uint64_t alignment_of(const ArrayEntry& entry, const Geometry& geometry);
 
 // Gives a laid out entry an extent, which it holds.
 void place(ArrayEntry& entry, const std::shared_ptr<FreeSpace>& space, const Geometry& geometry);
+
+// The entry of an array that gets another size. It stays in its extent as long as that has room for
+// its copies, and not over room_factor_max times as much as they need; else it has another extent,
+// with some room to grow, and copies that hold nothing; so it does if it must `leave`. Errors: of
+// checked_bytes.
+constexpr double room_factor_max = 1.6;
+Result<ArrayEntry> resized(const ArrayEntry& entry, const ArrayShape& shape, bool leave,
+                           const std::shared_ptr<FreeSpace>& space, const Geometry& geometry);
 
 }  // namespace perdure

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "pool/open_arrays.hpp"
 
+#include <algorithm>
+
 #include "base/assert.hpp"
 
 namespace perdure {
@@ -33,6 +35,17 @@ void OpenArrays::erase_entry(ArrayId id) {
   entries_.erase(key);
   closed_parts_.erase(key);
   next_.erase(id);
+}
+
+void OpenArrays::take_entry_of(const ArrayTable& head, ArrayId id) {
+  const ArrayEntry& mine = next_.shared_at(id);
+  const LeafEntry* const held = head.find(id);
+  if (held == nullptr || held->shared->entry.name != mine.name ||
+      held->shared->entry.part != mine.part) {
+    erase_entry(id);
+  } else if (!(*held == next_.leaf_entry(id))) {
+    next_.replace(id, *held);
+  }
 }
 
 std::optional<std::uint32_t> OpenArrays::first_closed_part(const std::string& name) const {
@@ -85,10 +98,17 @@ Status OpenArrays::check_fits(const Catalogue& target) const {
     const ArrayEntry& entry = at.shared();
     const Key key{entry.name, entry.part};
     if (!is_open(key)) continue;
-    const ArrayEntry& mine = next_.shared_at(*find_entry(key));
-    if (entry.shape == mine.shape) continue;
-    return Status(Code::shape_mismatch, "array ", quoted(mine.name), " is ", entry.shape.text(),
-                  " in version ", target.version, ", not ", mine.shape.text(), "; close it first");
+    const ArrayId mine = *find_entry(key);
+    const ArrayShape& shape = next_.shared_at(mine).shape;
+    if (entry.shape == shape) continue;
+    const auto open = std::ranges::find(open_, mine, [](auto& each) { return each.second.entry; });
+    const VersionedArray& array = *open->second.array;
+    if (array.follows(entry.shape)) continue;
+    const bool by_program = array.check_resizable(entry.shape).ok();
+    return Status(Code::shape_mismatch, "array ", quoted(entry.name), " is ", entry.shape.text(),
+                  " in version ", target.version, ", not ", shape.text(), "; ",
+                  (by_program ? "resize it, with a buffer of that size, and restore again"
+                              : "close it first"));
   }
   return Status::success();
 }
@@ -127,17 +147,13 @@ void OpenArrays::name_copies_of(const VersionUnderWay& version) {
   }
 }
 
-void OpenArrays::drop_retired(const VersionUnderWay& version, bool committed) {
+void OpenArrays::drop_retired(const VersionUnderWay& version, const ArrayTable& head) {
   for (const VersionUnderWay::RetiredArray& retired : version.retired) {
     if (retired.erase) continue;
     const ArrayEntry& entry = retired.array->entry();
     const ArrayId* kept = find_entry({entry.name, entry.part});
     PERDURE_ASSERT(kept != nullptr);
-    if (committed) {
-      next_.name_copy(*kept, entry.copy, entry.table_checksum);
-    } else if (!retired.array->committed()) {
-      erase_entry(*kept);
-    }
+    take_entry_of(head, *kept);
   }
 }
 

@@ -6,6 +6,8 @@
 // Invariants
 //   pool.O1  An open array has an entry in the next version's table. `known` says whether some
 //       version holds it; an entry that none holds goes when its array is closed.
+//   pool.O3  The entry of an array that is not open is the head's. An open one's may be of another
+//       size, which the next version is the first to have.
 //   pool.O2  An array that is not marked takes part in each version. One that is marked takes part
 //       when it was marked since the version before: it reports to woken_ then.
 //
@@ -48,6 +50,12 @@ class OpenArrays {
   const ArrayId* find_entry(const Key& key) const;
   ArrayId insert_entry(ArrayEntry entry);
   void erase_entry(ArrayId id);
+  // As it is from the next version on.
+  void replace_entry(ArrayId id, const ArrayEntry& entry) {
+    next_.replace(id, leaf_entry_of(entry));
+  }
+  // pool.O3, of an array that was closed; it goes if the head has none.
+  void take_entry_of(const ArrayTable& head, ArrayId id);
   // The lowest part of `name` that the next version holds and that is not open.
   std::optional<std::uint32_t> first_closed_part(const std::string& name) const;
 
@@ -74,7 +82,7 @@ class OpenArrays {
   // copies that `version` names.
   void name_copies_of(const VersionUnderWay& version);
   // The commit that they took part in has ended.
-  void drop_retired(const VersionUnderWay& version, bool committed);
+  void drop_retired(const VersionUnderWay& version, const ArrayTable& head);
 
  private:
   struct HashOfKey {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Page set: some of the pages of an array, one bit each. What changed, and what of a copy is out of
-// date, are such sets. Nothing is allocated after construction.
+// date, are such sets. Only resize() allocates.
 //
 // Threads: one at a time.
 #pragma once
@@ -30,6 +30,12 @@ class PageSet {
         words_((pages_ + 63) / 64) {}
 
   std::uint64_t pages() const { return pages_; }
+  // Pages that there were stay in it or out of it; new ones are out of it.
+  void resize(std::uint64_t size_bytes) {
+    pages_ = (size_bytes + page_bytes_ - 1) / page_bytes_;
+    words_.resize((pages_ + 63) / 64);
+    if (pages_ % 64 != 0) words_.back() &= ~std::uint64_t{0} >> (64 - pages_ % 64);
+  }
   void clear() { std::ranges::fill(words_, 0); }
   void add_all() { add_pages({0, pages_}); }
   void add(const PageSet& other) {

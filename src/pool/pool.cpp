@@ -446,7 +446,7 @@ void Pool::take_version(const VersionUnderWay& version) {
   } else {
     open_.name_copies_of(version);
   }
-  open_.drop_retired(version, true);
+  open_.drop_retired(version, version.catalogue.arrays);
   head_incarnation_ = version.catalogue.incarnation;
   for (Companion* companion : companions_) companion->committed(version.catalogue.version);
   if (options_.taker != nullptr) options_.taker->committed(version.catalogue);
@@ -477,7 +477,7 @@ Result<std::uint64_t> Pool::finish_commit(VersionUnderWay version, const Status&
   if (result.outcome == CommitOutcome::unknown) broken_ = result.status;
   if (result.outcome != CommitOutcome::committed) {
     version.retract();
-    open_.drop_retired(version, false);
+    open_.drop_retired(version, retained_.arrays_of(head()));
     return result.status;
   }
   successor_open_ = result.status.ok();

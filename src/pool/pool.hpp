@@ -90,6 +90,21 @@ class Pool {
   // way has read its buffer. Later versions hold what was committed of it last, or, with `erase`,
   // nothing of it. An array that was never committed is erased.
   Status close_array(VersionedArray* array, bool erase);
+  // The array has other extents, as many as before, from the next version on; its elements stay in
+  // row-major order (VersionedArray::resize()). Local, after restart(); waits until a commit that
+  // is under way has read it. On an error, Code::no_space among others, all is as before. Its box
+  // is forgotten.
+  Status resize_array(VersionedArray& array, const std::vector<std::uint64_t>& extents,
+                      void* buffer);
+  // What one of versions() holds; of 0, the next one, which before restart() is what that will
+  // bring back. Code::not_found.
+  Result<ArrayTable> arrays_of(std::uint64_t version) const;
+  bool is_open(const std::string& name) const { return open_.is_open({name, 0}); }
+  // Of an array that it holds; null: of none.
+  const ArrayShape* held_shape(const std::string& name, std::uint32_t part = 0) const {
+    const ArrayId* const found = open_.find_entry({name, part});
+    return found == nullptr ? nullptr : &next_.arrays.shared_at(*found).shape;
+  }
   // The lowest part of `name` that the next version holds and that is not open.
   std::optional<std::uint32_t> first_closed_part(const std::string& name) const {
     return open_.first_closed_part(name);
@@ -185,6 +200,11 @@ class Pool {
   Result<std::optional<HeldShare>> held_share(const std::string& name);
   bool restarted() const { return restarted_; }
   bool commit_pending() const { return under_way_.pending(); }
+  // The version that commit_wait() will finish has the array.
+  bool commits(const VersionedArray& array) const {
+    const VersionUnderWay* version = under_way_.pending_version();
+    return version != nullptr && version->has(array);
+  }
   // Of arrays of this pool, for images of its versions. Local.
   Status set_box(const VersionedArray& array, GlobalBox box);
   const GlobalBoxes& boxes() const { return boxes_; }
@@ -211,6 +231,7 @@ class Pool {
   // Arrays and scalars (pool_arrays.cpp).
   Status check_closed(const std::string& name, std::uint32_t part) const;
   Status plan_array(const std::string& name, const ArrayShape& shape, const ArrayOptions& options);
+  bool must_leave(const VersionedArray& array, const OpenArrays::OpenArray& open) const;
   Result<VersionedArray*> add_array(ArrayId entry, bool known, const ArrayOptions& options);
   void wait_for_saver();
   Status make_room_for_catalogue();

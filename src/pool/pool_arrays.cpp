@@ -121,9 +121,63 @@ Status Pool::close_array(VersionedArray* array, bool erase) {
   const bool part_of_commit = version != nullptr && version->has(*array);
   if (part_of_commit) PERDURE_TRY(before_write(*array));
   OpenArrays::OpenArray closed = open_.take(*array, restarted_);
-  const bool keep = !erase && (closed.known || array->committed() || part_of_commit);
-  if (part_of_commit) version->retired.push_back({std::move(closed.array), !keep});
-  if (!keep) open_.erase_entry(closed.entry);
+  if (part_of_commit) version->retired.push_back({std::move(closed.array), erase});
+  if (erase) {
+    open_.erase_entry(closed.entry);
+  } else if (!part_of_commit) {
+    open_.take_entry_of(retained_.arrays_of(head()), closed.entry);
+  }
+  return Status::success();
+}
+
+// What a twin array gets back would be zeros, which can't be stored to the copy that the newest
+// version names: it was larger there.
+bool Pool::must_leave(const VersionedArray& array, const OpenArrays::OpenArray& open) const {
+  const LeafEntry* const held = retained_.arrays_of(head()).find(open.entry);
+  return array.mode() == ArrayMode::twin && held != nullptr &&
+         held->shared->entry.size_bytes > array.size_bytes();
+}
+
+// Local. What the versions name of the extent that it leaves stays known.
+Status Pool::resize_array(VersionedArray& array, const std::vector<std::uint64_t>& extents,
+                          void* buffer) {
+  PERDURE_TRY(check_usable());
+  OpenArrays::OpenArray* const open = open_.find(array);
+  if (open == nullptr) return {Code::invalid_argument, "this is not an open array of the pool"};
+  if (!restarted_) {
+    return Status(Code::wrong_state, "array ", quoted(array.name()),
+                  " has no contents before perdure_restart(): resize it after that");
+  }
+  ArrayShape shape = array.entry().shape;
+  shape.extents = extents;
+  PERDURE_TRY(array.check_resizable(shape));
+  VersionUnderWay* const version = under_way_.pending_version();
+  if (version != nullptr && version->has(array)) {
+    if (array.mode() == ArrayMode::twin) {
+      return Status(Code::wrong_state, "array ", quoted(array.name()),
+                    " is being committed where it is: call perdure_commit_wait() first");
+    }
+    PERDURE_TRY(before_write(array));
+    version->name_copy_of(array);
+  }
+  PERDURE_TRY_ASSIGN(const auto next, resized(array.entry(), shape, must_leave(array, *open),
+                                              space_, region_.geometry));
+  const std::shared_ptr<ExtentHold> left = array.entry().hold;
+  const bool moves = next.hold != left;
+  if (next.hold->extent().end > device_->size_bytes()) {
+    wait_for_saver();
+    PERDURE_TRY(grow_device(*device_, next.hold->extent().end));
+  }
+  const std::vector<std::uint8_t> named = array.named();
+  PERDURE_TRY(array.resize(next, buffer));
+  if (moves) {
+    left->named = named;
+    left->seen = array.seen();
+    retained_.tell_none(*next.hold);
+    array.set_seen(next.hold->seen);
+  }
+  open_.replace_entry(open->entry, array.entry());
+  boxes_.erase({array.name(), array.part()});
   return Status::success();
 }
 

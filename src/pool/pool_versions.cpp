@@ -51,11 +51,18 @@ void Pool::hold_extents() {
   };
   for (const ArrayTable* table : retained_.tables()) table->for_each_new_node(visit);
   space_ = std::make_shared<FreeSpace>(region_.data_offset, std::move(used));
+  // An array's versions in one extent may be of several sizes.
+  std::unordered_map<std::uint64_t, Extent> extents;
+  for (const ArrayEntry* entry : entries) {
+    const std::uint64_t end = align_up(entry->end_offset(geometry.block_bytes), grain);
+    Extent& extent =
+        extents.try_emplace(entry->first_offset, entry->first_offset, end).first->second;
+    extent.end = std::max(extent.end, end);
+  }
   std::unordered_map<std::uint64_t, std::shared_ptr<ExtentHold>> holds;
   for (ArrayEntry* entry : entries) {
     std::shared_ptr<ExtentHold>& hold = holds[entry->first_offset];
-    const std::uint64_t end = align_up(entry->end_offset(geometry.block_bytes), grain);
-    if (!hold) hold = std::make_shared<ExtentHold>(space_, Extent{entry->first_offset, end});
+    if (!hold) hold = std::make_shared<ExtentHold>(space_, extents.at(entry->first_offset));
     entry->hold = hold;
   }
   pages_ = std::make_unique<CataloguePages>(*device_, space_);
@@ -124,6 +131,12 @@ Status Pool::check_held(std::uint64_t version) const {
   }
   return Status(Code::not_found, "the pool holds no version ", version, " of all ranks; it holds ",
                 (list.empty() ? "none" : listed(list, &VersionInfo::version)));
+}
+
+Result<ArrayTable> Pool::arrays_of(std::uint64_t version) const {
+  if (version == 0) return next_.arrays;
+  PERDURE_TRY(check_held(version));
+  return retained_.arrays_of(version);
 }
 
 // All that can go wrong with a version goes wrong here, before anything is changed.

@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "pool/versioned_array.hpp"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <bit>
-#include <cerrno>
 #include <cstring>
-#include <new>
 
 #include "base/checksum.hpp"
 #include "pmem/flush.hpp"
@@ -16,41 +12,6 @@
 
 namespace perdure {
 namespace {
-
-// Fewer bytes have no pages of their own: there may be a million such arrays.
-constexpr std::uint64_t mapped_bytes_min = 4096;
-
-// Zeros; touched once here so that no commit pays for page faults.
-Result<std::byte*> make_buffer(std::uint64_t array_bytes, bool mapped) {
-  const std::uint64_t size_bytes = std::max<std::uint64_t>(array_bytes, 1);
-  if (!mapped) {
-    auto* made = static_cast<std::byte*>(
-        ::operator new(size_bytes, std::align_val_t{cache_line_bytes}, std::nothrow));
-    if (made == nullptr) {
-      return errno_status("allocating a buffer of " + std::to_string(size_bytes) + " bytes",
-                          ENOMEM);
-    }
-    std::memset(made, 0, size_bytes);
-    return made;
-  }
-  void* at = ::mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE,
-                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (at == MAP_FAILED) {
-    return errno_status("allocating a buffer of " + std::to_string(size_bytes) + " bytes", errno);
-  }
-  ::madvise(at, size_bytes, MADV_HUGEPAGE);  // a hint; refused on some kernels
-  std::memset(at, 0, size_bytes);
-  return static_cast<std::byte*>(at);
-}
-
-void free_buffer(std::byte* buffer, std::uint64_t array_bytes, bool mapped) {
-  if (buffer == nullptr) return;
-  if (mapped) {
-    ::munmap(buffer, std::max<std::uint64_t>(array_bytes, 1));
-  } else {
-    ::operator delete(buffer, std::align_val_t{cache_line_bytes});
-  }
-}
 
 Status unreadable(const std::string& name, std::uint64_t byte) {
   return Status(Code::damaged, "array ", quoted(name), ": byte ", byte,
@@ -109,25 +70,41 @@ VersionedArray::VersionedArray(Device& device, ParallelWriter& writer, const Arr
       page_bytes_(geometry.block_bytes),
       buffer_(static_cast<std::byte*>(options.buffer)),
       marks_(options.marks),
-      compare_(options.compare),
+      asked_to_compare_(options.compare),
+      resizable_(options.of_program && !options.staged),
+      tracker_kind_(options.tracker),
       keep_contents_(options.keep_contents && options.buffer != nullptr),
       twin_writer_(options.writer),
       named_(geometry.slots, no_copy) {
-  const bool log = mode() == ArrayMode::log;
-  tracked_ =
-      log && !marks_ && !compare_ && PageTracker::is_worth_it(entry_.size_bytes, options.tracker);
-  const bool may_be_pages = log && !entry_.shape.checksums && has_pages(block_bytes_);
-  if (sums_pages() || may_be_pages) page_bytes_ = block_bytes_ / pages_per_block;
-}
-
-bool VersionedArray::maps_buffers() const {
-  return tracked_ || entry_.size_bytes >= mapped_bytes_min;
+  choose_finding(entry_.size_bytes);
 }
 
 VersionedArray::~VersionedArray() {
-  tracker_.reset();
-  if (owns_buffer_) free_buffer(buffer_, entry_.size_bytes, maps_buffers());
-  free_buffer(staging_, entry_.size_bytes, maps_buffers());
+  tracker_.reset();  // before the memory
+}
+
+// log: how changes are found in an array of that size.
+void VersionedArray::choose_finding(std::uint64_t size_bytes) {
+  if (mode() != ArrayMode::log || marks_) return;
+  tracked_ = !asked_to_compare_ && PageTracker::is_worth_it(size_bytes, tracker_kind_);
+  compare_ = !tracked_;
+}
+
+// Of contents that are in no copy yet.
+void VersionedArray::make_tables() {
+  const bool may_be_pages =
+      mode() == ArrayMode::log && !entry_.shape.checksums && has_pages(block_bytes_);
+  page_bytes_ = sums_pages() || may_be_pages ? block_bytes_ / pages_per_block : block_bytes_;
+  const PageSet pages(entry_.size_bytes, page_bytes_);
+  if (entry_.shape.checksums) {
+    tables_.assign(entry_.copies, std::vector<std::uint64_t>(blocks()));
+  }
+  page_sums_.assign(sums_pages() ? entry_.copies : 0, std::vector<std::uint64_t>(pages.pages()));
+  if (mode() != ArrayMode::log) return;
+  changed_ = pages;
+  if (marks_) marked_ = pages;
+  stale_.assign(entry_.copies, pages);
+  for (PageSet& stale : stale_) stale.add_all();
 }
 
 Result<std::unique_ptr<VersionedArray>> VersionedArray::create(Device& device,
@@ -138,21 +115,8 @@ Result<std::unique_ptr<VersionedArray>> VersionedArray::create(Device& device,
   std::unique_ptr<VersionedArray> array(
       new VersionedArray(device, writer, entry, geometry, options));
   PERDURE_TRY(array->check_options(options));
-  array->compare_ = array->mode() == ArrayMode::log && !array->marks_ && !array->tracked_;
   PERDURE_TRY(array->allocate_buffers(options));
-  if (entry.shape.checksums) {
-    array->tables_.assign(entry.copies, std::vector<std::uint64_t>(array->blocks()));
-  }
-  const PageSet pages(entry.size_bytes, array->page_bytes_);
-  if (array->sums_pages()) {
-    array->page_sums_.assign(entry.copies, std::vector<std::uint64_t>(pages.pages()));
-  }
-  if (array->mode() == ArrayMode::log) {
-    array->changed_ = pages;
-    if (options.marks) array->marked_ = pages;
-    array->stale_.assign(entry.copies, pages);
-    for (PageSet& stale : array->stale_) stale.add_all();
-  }
+  array->make_tables();
   array->choose_working();
   return array;
 }
@@ -162,15 +126,16 @@ Status VersionedArray::check_options(const ArrayOptions& options) const {
     return Status(Code::invalid_argument, "array ", quoted(name()), ": ", what);
   };
   const bool log = mode() == ArrayMode::log;
-  if ((marks_ || compare_) && !log) return invalid("marks and compare are for log mode");
-  if (marks_ && compare_) return invalid("marks contradict compare: changes are found either way");
+  if ((marks_ || asked_to_compare_) && !log) return invalid("marks and compare are for log mode");
+  if (marks_ && asked_to_compare_)
+    return invalid("marks contradict compare: changes are found either way");
   if (buffer_ != nullptr && mode() != ArrayMode::copy && !log) {
     return invalid("an array in twin or flush mode lives in the pool and takes no buffer");
   }
   if (twin_writer_ != nullptr && (mode() != ArrayMode::twin || entry_.shape.checksums)) {
     return invalid("only a twin array without checksums can have a writer");
   }
-  if (options.staged && mode() != ArrayMode::copy && !(log && compare_)) {
+  if (options.staged && mode() != ArrayMode::copy && !(log && asked_to_compare_)) {
     return invalid("only copy mode, and log mode with compare, can be staged");
   }
   return Status::success();
@@ -183,8 +148,10 @@ Status VersionedArray::make_checked_copies() {
 
 Status VersionedArray::take_entry(const ArrayEntry& entry) {
   const bool moves = !entry.same_places(entry_);
+  const bool resizes = entry.shape != entry_.shape || entry.checksum != entry_.checksum;
   entry_ = entry;
-  return checked_ && moves ? make_checked_copies() : Status::success();
+  if (resizes) PERDURE_TRY(fit());
+  return checked_ && (moves || resizes) ? make_checked_copies() : Status::success();
 }
 
 Status VersionedArray::allocate_buffers(const ArrayOptions& options) {
@@ -194,24 +161,30 @@ Status VersionedArray::allocate_buffers(const ArrayOptions& options) {
   }
   if (mode() == ArrayMode::twin || mode() == ArrayMode::flush) return Status::success();
   if (options.staged) {
-    PERDURE_TRY_ASSIGN(staging_, make_buffer(entry_.size_bytes, maps_buffers()));
+    PERDURE_TRY_ASSIGN(staging_, ArrayBuffer::make(entry_.size_bytes, tracked_));
   }
-  if (buffer_ != nullptr) PERDURE_TRY(check_buffer());
+  if (buffer_ != nullptr) PERDURE_TRY(check_buffer(buffer_, entry_.size_bytes));
   if (buffer_ == nullptr) {
-    PERDURE_TRY_ASSIGN(buffer_, make_buffer(entry_.size_bytes, maps_buffers()));
-    owns_buffer_ = true;
+    PERDURE_TRY_ASSIGN(owned_, ArrayBuffer::make(entry_.size_bytes, tracked_));
+    buffer_ = owned_.at();
   }
   source_ = buffer_;
-  if (!tracked_ || entry_.size_bytes == 0) return Status::success();
-  auto made = PageTracker::create(buffer_, entry_.size_bytes, options.tracker);
+  return watch_other(buffer_, entry_.size_bytes);
+}
+
+// The tracker, if there is one, is that of this memory.
+Status VersionedArray::watch_other(std::byte* at, std::uint64_t size_bytes) {
+  tracker_.reset();
+  if (!tracked_ || size_bytes == 0) return Status::success();
+  auto made = PageTracker::create(at, size_bytes, tracker_kind_);
   if (!made.ok()) return named(made.status());
   tracker_ = made.take();
   return Status::success();
 }
 
 // Where others store to the buffer, no tracker sees it.
-Status VersionedArray::check_buffer() {
-  const auto stores = check_buffer_memory(buffer_, entry_.size_bytes);
+Status VersionedArray::check_buffer(const std::byte* buffer, std::uint64_t size_bytes) {
+  const auto stores = check_buffer_memory(buffer, size_bytes);
   if (!stores.ok()) return named(stores.status());
   if (!tracked_ || stores.value() == Stores::by_this_mapping) return Status::success();
   tracked_ = false;
@@ -219,8 +192,10 @@ Status VersionedArray::check_buffer() {
   return Status::success();
 }
 
+// What happens to the memory later says nothing of the buffer.
 void VersionedArray::lose_buffer(const char* how) {
-  lost_ = how;
+  const char* none = nullptr;
+  if (!lost_.compare_exchange_strong(none, how)) return;
   if (tracker_) tracker_->stop(true);
 }
 
@@ -343,6 +318,152 @@ Status VersionedArray::start_restored(const ArrayEntry& entry) {
   return watch();
 }
 
+Status VersionedArray::check_resizable(const ArrayShape& shape) const {
+  if (!resizable_ || twin_writer_ != nullptr || mode() == ArrayMode::flush) {
+    return Status(Code::unsupported, "array ", quoted(name()), " keeps its size: ",
+                  (mode() == ArrayMode::flush ? "in flush mode it has no versions"
+                                              : "it is a window's, or of in-place versioning"));
+  }
+  const ArrayShape& mine = entry_.shape;
+  if (shape.type == mine.type && shape.mode == mine.mode && shape.checksums == mine.checksums &&
+      shape.extents.size() == mine.extents.size()) {
+    return Status::success();
+  }
+  return Status(Code::shape_mismatch, "array ", quoted(name()), " is ", mine.text(), ", not ",
+                shape.text(), ": its extents may change, and nothing else");
+}
+
+// Memory, tables and tracker for the entry that it has taken. The contents come next.
+Status VersionedArray::fit() {
+  if (buffer_ != nullptr) {
+    choose_finding(entry_.size_bytes);
+    if (given_buffer() != nullptr) PERDURE_TRY(check_buffer(buffer_, entry_.size_bytes));
+    if (given_buffer() == nullptr && !owned_.fits(entry_.size_bytes, tracked_)) {
+      PERDURE_TRY_ASSIGN(auto made, ArrayBuffer::make(entry_.stride_bytes, tracked_));
+      tracker_.reset();
+      owned_ = std::move(made);
+      source_ = buffer_ = owned_.at();
+    }
+    PERDURE_TRY(watch_other(buffer_, entry_.size_bytes));
+  }
+  make_tables();
+  return Status::success();
+}
+
+// copy and log. `other_contents`: no copy is known to have any of them.
+Status VersionedArray::resize_buffer(std::byte* given, const ArrayEntry& entry,
+                                     bool& other_contents) {
+  const std::uint64_t size = entry.size_bytes;
+  const std::uint64_t before = entry_.size_bytes;
+  if (given == nullptr && size != 0) {
+    if (Status here = check_buffer_here(); !here.ok()) {
+      return Status(Code::invalid_argument, "array ", quoted(name()),
+                    " had a buffer of the program, which is gone: say where it lies now");
+    }
+  }
+  const auto as_before = [this, tracked = tracked_, compare = compare_](const Status& status) {
+    tracked_ = tracked;
+    compare_ = compare;
+    return status;
+  };
+  const bool compared = compare_;
+  choose_finding(size);
+  if (given != nullptr && given == buffer_ && !owned_.is_there() && size <= before) {
+    tracked_ = tracked_ && !compared;  // as it was found to be
+    compare_ = compare_ || compared;
+  } else if (given != nullptr) {
+    if (Status fits = check_buffer(given, size); !fits.ok()) return as_before(fits);
+  }
+  ArrayBuffer made;
+  if (given == nullptr && !owned_.fits(size, tracked_)) {
+    auto memory = ArrayBuffer::make(entry.stride_bytes, tracked_);
+    if (!memory.ok()) return as_before(memory.status());
+    made = memory.take();
+    if (size != 0 && before != 0) std::memcpy(made.at(), buffer_, std::min(before, size));
+  }
+  std::byte* const at = given != nullptr ? given : made.is_there() ? made.at() : owned_.at();
+  other_contents = at != buffer_ && !made.is_there();
+  if (tracker_ && !other_contents) other_contents = !tracker_->collect(changed_).ok();
+  if (Status watched = watch_other(at, size); !watched.ok()) {
+    changed_.add_all();
+    (void)as_before(watched);
+    if (!watch_other(buffer_, before).ok() || !watch().ok()) compare_ = true;
+    return watched;
+  }
+  if (given == nullptr && !made.is_there() && size > before) {
+    std::memset(owned_.at() + before, 0, size - before);
+  }
+  if (given != nullptr || made.is_there()) owned_ = std::move(made);
+  source_ = buffer_ = at;
+  lost_ = nullptr;
+  return Status::success();
+}
+
+// twin: what a copy holds from now on.
+void VersionedArray::keep_copy(const std::byte* from, std::uint64_t bytes, std::uint32_t copy) {
+  std::byte* const to = copy_address(copy);
+  const std::uint64_t kept = std::min(bytes, entry_.size_bytes);
+  if (to != from && kept != 0) std::memcpy(to, from, kept);
+  std::memset(to + kept, 0, entry_.size_bytes - kept);
+}
+
+void VersionedArray::take_size(const ArrayEntry& entry, bool other_contents) {
+  const ArrayEntry from = std::exchange(entry_, entry);
+  const bool moves = from.first_offset != entry_.first_offset;
+  const std::uint32_t worked_on = working_copy_;
+  if (moves) {
+    entry_.copy = 0;
+    committed_ = false;
+    std::ranges::fill(named_, static_cast<std::uint8_t>(no_copy));
+    make_tables();
+    choose_working();
+  } else {
+    entry_.copy = from.copy;
+    entry_.table_checksum = from.table_checksum;
+    for (auto& table : tables_) table.resize(blocks());
+    for (auto& sums : page_sums_) sums.resize(block_count(entry_.size_bytes, page_bytes_));
+    if (mode() == ArrayMode::log) {
+      changed_.resize(entry_.size_bytes);
+      if (marks_) marked_.resize(entry_.size_bytes);
+      // The last page that stays is another part of its block's checksum.
+      const std::uint64_t same =
+          std::max<std::uint64_t>(std::min(from.size_bytes, entry_.size_bytes), 1) - 1;
+      for (PageSet& stale : stale_) {
+        stale.resize(entry_.size_bytes);
+        stale.add_pages({other_contents ? 0 : same / page_bytes_, stale.pages()});
+      }
+    }
+  }
+  resized_ = moves ? Resized::moved : Resized::in_place;
+  streamed_begin_ = streamed_end_ = 0;
+  if (mode() != ArrayMode::twin) return;
+  const std::byte* const base = device_.base();
+  keep_copy(base + from.copy_offset(from.copy), from.size_bytes, entry_.copy);
+  keep_copy(base + from.copy_offset(worked_on), from.size_bytes, working_copy_);
+}
+
+Status VersionedArray::resize(const ArrayEntry& entry, void* buffer) {
+  bool other_contents = false;
+  std::unique_ptr<CheckedCopies> checked;
+  if (mode() == ArrayMode::twin) {
+    if (buffer != nullptr) {
+      return Status(Code::invalid_argument, "array ", quoted(name()),
+                    ": in twin mode it lives in the pool and takes no buffer");
+    }
+    if (checked_) {
+      PERDURE_TRY_ASSIGN(checked, CheckedCopies::create(device_, entry));
+    }
+  } else {
+    PERDURE_TRY(resize_buffer(static_cast<std::byte*>(buffer), entry, other_contents));
+  }
+  if (checked_) checked_ = std::move(checked);
+  take_size(entry, other_contents);
+  if (checked_) checked_->allow_only(working_copy_);
+  wake();
+  if (!watch().ok()) compare_ = true;  // as if it were not tracked
+  return Status::success();
+}
+
 Status VersionedArray::watch() {
   if (!tracker_) return Status::success();
   PERDURE_TRY(named(tracker_->watch()));
@@ -404,9 +525,9 @@ Status VersionedArray::collect_changes() {
 }
 
 void VersionedArray::stage() {
-  PERDURE_ASSERT(staging_ != nullptr);
-  std::memcpy(staging_, buffer_, entry_.size_bytes);
-  source_ = staging_;
+  PERDURE_ASSERT(staging_.is_there());
+  std::memcpy(staging_.at(), buffer_, entry_.size_bytes);
+  source_ = staging_.at();
 }
 
 Result<std::uint64_t> VersionedArray::save() {
@@ -530,10 +651,14 @@ std::uint64_t VersionedArray::checksum_of_next() const {
 }
 
 void VersionedArray::commit(const LeafEntry& named) {
+  const Resized resized = std::exchange(resized_, Resized::no);
+  if (resized == Resized::moved) return;  // the version names what it left
   if (mode() == ArrayMode::log) {
     for (PageSet& stale : stale_) stale.add(changed_);
-    stale_[working_copy_].clear();
-    changed_.clear();
+    if (resized == Resized::no) {
+      stale_[working_copy_].clear();
+      changed_.clear();
+    }
   }
   entry_.copy = named.copy;
   entry_.table_checksum = named.table_checksum;
@@ -543,6 +668,7 @@ void VersionedArray::commit(const LeafEntry& named) {
 }
 
 void VersionedArray::retract() {
+  resized_ = Resized::no;
   wake();
   saved_copy_ = no_copy;
   if (checked_) checked_->allow_only(working_copy_);

@@ -15,6 +15,9 @@
 //          one (is_idle()), which names the committed copy, as that one did
 //   flush  one copy, which the application writes and save() flushes; it has no versions
 //
+// An array may get another size between two versions (resize()): in the extent that it has, or in
+// another one.
+//
 // Invariants
 //   pool.A1  A copy that the head or a retained version names is never stored to (flush: there is
 //       none). The working copy is the lowest that none of them names: it depends on nothing else,
@@ -48,6 +51,7 @@
 #include "pmem/device.hpp"
 #include "pmem/parallel.hpp"
 #include "pmem/region.hpp"
+#include "pool/array_buffer.hpp"
 #include "pool/array_table.hpp"
 #include "pool/block_checksum.hpp"
 #include "pool/catalogue.hpp"
@@ -97,7 +101,7 @@ class VersionedArray {
   std::uint64_t size_bytes() const { return entry_.size_bytes; }
   ArrayMode mode() const { return entry_.shape.mode; }
   bool committed() const { return committed_; }  // the head names it
-  bool staged() const { return staging_ != nullptr; }
+  bool staged() const { return staging_.is_there(); }
   // log with marks: none since the last version, so that the next one needs nothing of it.
   bool is_idle() const { return idle_; }
   bool is_marked() const { return marks_; }
@@ -111,6 +115,7 @@ class VersionedArray {
     part_of_version_ = version;
     place_ = place;
     idle_ = marks_;
+    resized_ = Resized::no;
     if (checked_) checked_->allow_none();
   }
   std::uint64_t part_of_version() const { return part_of_version_; }
@@ -153,7 +158,7 @@ class VersionedArray {
   // Whether stores after the last collect_changes() may go unseen: then the next version compares.
   void note_unseen(bool unseen) { unseen_ = unseen; }
   // The application's own, or null.
-  const std::byte* given_buffer() const { return owns_buffer_ ? nullptr : buffer_; }
+  const std::byte* given_buffer() const { return owned_.is_there() ? nullptr : buffer_; }
   // Its memory goes (freed_buffers.hpp), or may go by realloc(). From then on there is nothing to
   // commit. Any thread. `how` is for good: "freed".
   void lose_buffer(const char* how);
@@ -161,6 +166,18 @@ class VersionedArray {
   void end_move_of_buffer(bool kept);
   // Code::wrong_state says what became of it.
   Status check_buffer_here() const;
+
+  // Whether it can become an array of that shape.
+  Status check_resizable(const ArrayShape& shape) const;
+  // From the next version on it is as `entry` says, whose extent is its own, or a new one. Its
+  // elements stay, in row-major order, as far as there is room; new ones are zero. `buffer`: where
+  // the application's own lies now, with the contents; null: ours from now on. Not while the
+  // version under way reads it. On an error all is as before.
+  Status resize(const ArrayEntry& entry, void* buffer);
+  // Given anew by the application, or it has none: then restore() may change its size.
+  bool follows(const ArrayShape& shape) const {
+    return given_buffer() == nullptr && check_resizable(shape).ok();
+  }
 
   // The next save() takes the contents of now, whatever is stored to the buffer until then.
   void stage();
@@ -193,10 +210,16 @@ class VersionedArray {
   Status allocate_buffers(const ArrayOptions& options);
   Status make_checked_copies();
   Status take_entry(const ArrayEntry& entry);
-  Status check_buffer();
+  Status check_buffer(const std::byte* buffer, std::uint64_t size_bytes);
   Status named(const Status& status) const;
   Status watch();
-  bool maps_buffers() const;
+  Status watch_other(std::byte* at, std::uint64_t size_bytes);
+  void choose_finding(std::uint64_t size_bytes);
+  void make_tables();
+  Status fit();
+  Status resize_buffer(std::byte* given, const ArrayEntry& entry, bool& other_contents);
+  void take_size(const ArrayEntry& entry, bool other_contents);
+  void keep_copy(const std::byte* from, std::uint64_t bytes, std::uint32_t copy);
   Result<std::uint64_t> save_copy();
   Result<std::uint64_t> save_twin();
   Result<std::uint64_t> save_log();
@@ -229,12 +252,15 @@ class VersionedArray {
   std::uint64_t block_bytes_;
   std::uint64_t page_bytes_;           // what is copied together
   std::byte* buffer_ = nullptr;        // copy and log
-  std::byte* staging_ = nullptr;       // staged
+  ArrayBuffer owned_;                  // what buffer_ is, unless the application gave one
+  ArrayBuffer staging_;                // staged
   const std::byte* source_ = nullptr;  // what save() takes: buffer_ or staging_
-  bool owns_buffer_ = false;
-  bool tracked_ = false;  // log: by a page tracker, so that the buffer has pages of its own
-  bool marks_ = false;
-  bool compare_ = false;
+  const bool marks_;
+  const bool asked_to_compare_;
+  const bool resizable_;
+  const TrackerKind tracker_kind_;
+  bool tracked_ = false;      // log: by a page tracker, so that the buffer has pages of its own
+  bool compare_ = false;      // log: neither that nor marks
   bool compare_now_ = false;  // as compare_, in the next save()
   bool unseen_ = true;        // the tracker may miss stores of the next version
   bool keep_contents_ = false;
@@ -250,6 +276,8 @@ class VersionedArray {
   std::uint64_t number_ = 0;  // in woken_
   std::uint64_t part_of_version_ = 0;
   std::size_t place_ = 0;
+  enum class Resized : std::uint8_t { no, in_place, moved };
+  Resized resized_ = Resized::no;                      // since it took part in a version
   std::vector<std::vector<std::uint64_t>> tables_;     // checksums of each copy's blocks
   std::vector<std::vector<std::uint64_t>> page_sums_;  // and pages', if they are of pages
   PageSet changed_{0, 1};                              // log: since the committed version

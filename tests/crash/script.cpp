@@ -267,6 +267,13 @@ std::vector<ScriptOptions> all_scripts() {
                                     {Act::staged}, {Act::wait},   {Act::commit}, {Act::close},
                                     {Act::staged}, {Act::staged}, {Act::wait},   {Act::staged},
                                     {Act::wait}};
+  // Within the room that there is, beyond it, smaller and larger before a commit, and to nothing.
+  const std::vector<Line> sizes = {
+      {Act::commit},     {Act::resize, 9},  {Act::commit},     {Act::resize, 10}, {Act::commit},
+      {Act::resize, 40}, {Act::resize, 44}, {Act::commit},     {Act::resize, 7},  {Act::resize, 20},
+      {Act::resize, 7},  {Act::commit},     {Act::commit},     {Act::resize, 0},  {Act::commit},
+      {Act::resize, 5},  {Act::commit},     {Act::restore, 8}, {Act::resize, 11}, {Act::commit},
+      {Act::commit}};
   std::vector<ScriptOptions> scripts;
   for (const std::uint32_t keep : {1U, 3U}) {
     const std::string kept = ", keep " + std::to_string(keep);
@@ -274,10 +281,14 @@ std::vector<ScriptOptions> all_scripts() {
       const std::string text = std::string(mode_name(mode)) + kept;
       scripts.push_back({"commits, " + text, mode, false, false, keep, commits(5)});
       scripts.push_back({"arrays come and go, " + text, mode, false, false, keep, changes});
+      std::vector<Line> back = sizes;
+      if (keep > 1) back[back.size() - 4].version = 6;
+      scripts.push_back({"sizes, " + text, mode, false, false, keep, back});
       if (keep == 1) continue;
       scripts.push_back({"branches, " + text, mode, false, false, keep, branches});
       scripts.push_back({"deletions, " + text, mode, false, false, keep, deletions});
     }
+    scripts.push_back({"sizes, compared" + kept, ArrayMode::log, true, false, keep, sizes});
     scripts.push_back({"compared" + kept, ArrayMode::log, true, false, keep, changes});
     scripts.push_back({"staged, copy" + kept, ArrayMode::copy, false, true, keep, staged});
     scripts.push_back({"staged, compared" + kept, ArrayMode::log, true, true, keep, staged});

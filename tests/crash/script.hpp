@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Script sweep: runs commits, restores, deletions and changes of the set of arrays on the crash
-// device, recovers from images of a crash at every fence and agreement, and compares the newest
-// version, and every other one that can be restored, with the ledger. Two ranks are cut wherever a
-// crash can meet them both.
+// Script sweep: runs commits, restores, deletions and changes of the set of arrays, and of the
+// first one's size, on the crash device, recovers from images of a crash at every fence and
+// agreement, and compares the newest version, and every other one that can be restored, with the
+// ledger. Two ranks are cut wherever a crash can meet them both.
 #pragma once
 
 #include <cstdint>
@@ -24,12 +24,13 @@ enum class Act {
   erase_version,
   open,   // the third array
   close,  // it, keeping its contents
-  erase   // it
+  erase,  // it
+  resize  // the first array
 };
 
 struct Line {
   Act act;
-  std::uint64_t version = 0;  // of restore and erase_version
+  std::uint64_t version = 0;  // of restore and erase_version; of resize: words
 };
 
 struct ScriptOptions {

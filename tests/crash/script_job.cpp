@@ -39,6 +39,7 @@ ArrayOptions options_of(const ScriptOptions& options, const std::string& name) {
   array.compare = log && options.compare && !is_other(name);
   array.marks = log && !array.compare;
   array.staged = options.staged;
+  array.of_program = !options.staged;
   return array;
 }
 
@@ -49,10 +50,17 @@ std::vector<std::string> first_arrays(const ScriptOptions& options) {
   return names;
 }
 
-std::vector<std::uint64_t> words_in(const std::byte* bytes, const std::string& name) {
-  std::vector<std::uint64_t> words(words_of(name));
-  std::memcpy(words.data(), bytes, 8 * words.size());
+std::vector<std::uint64_t> words_in(const VersionedArray& array) {
+  std::vector<std::uint64_t> words(array.size_bytes() / 8);
+  if (!words.empty()) std::memcpy(words.data(), array.consistent(), 8 * words.size());
   return words;
+}
+
+// As the pool has it, or as it is at first.
+Result<VersionedArray*> open_in(Pool& pool, const ScriptOptions& options, const std::string& name) {
+  ArrayShape shape = shape_of(options, name);
+  if (const ArrayShape* held = pool.held_shape(name)) shape = *held;
+  return pool.open_array(name, shape, options_of(options, name));
 }
 
 Result<std::unique_ptr<Pool>> attach(std::unique_ptr<CrashDevice> device, Group& group,
@@ -94,8 +102,7 @@ VersionedArray* ScriptJob::find(const std::string& name) const {
 }
 
 Status ScriptJob::open(const std::string& name) {
-  PERDURE_TRY_ASSIGN(auto array,
-                     pool_->open_array(name, shape_of(options_, name), options_of(options_, name)));
+  PERDURE_TRY_ASSIGN(auto array, open_in(*pool_, options_, name));
   opened_.push_back({name, array});
   if (name != "f" && !now_.arrays.contains(name)) now_.arrays[name].resize(words_of(name));
   return Status::success();
@@ -193,18 +200,28 @@ Status ScriptJob::restore(std::uint64_t version) {
   for (const Opened& opened : opened_) {
     if (opened.name == "f") continue;
     std::vector<std::uint64_t>& words = now_.arrays[opened.name];
-    words.resize(words_of(opened.name));
-    if (words_in(opened.array->consistent(), opened.name) == words) continue;
+    words.resize(opened.array->size_bytes() / 8);
+    if (words_in(*opened.array) == words) continue;
     return {Code::damaged, "restore gave array " + opened.name + " other contents"};
   }
   return Status::success();
+}
+
+// In twin mode it may be read where it was committed and where it is written.
+Status ScriptJob::resize(std::uint64_t words) {
+  VersionedArray& array = *find("a");
+  PERDURE_TRY(pool_->resize_array(array, {words}, nullptr));
+  std::vector<std::uint64_t>& now = now_.arrays["a"];
+  now.resize(words);
+  if (array.size_bytes() == 8 * words && words_in(array) == now) return Status::success();
+  return {Code::damaged, "resizing gave array a other contents"};
 }
 
 Status ScriptJob::change_arrays(const Line& line) {
   if (line.act == Act::open) {
     const auto before = now_.arrays;
     PERDURE_TRY(open("c"));
-    const auto shown = words_in(find("c")->consistent(), "c");
+    const auto shown = words_in(*find("c"));
     if (shown == now_.arrays["c"]) return Status::success();
     return {Code::damaged, "opening gave array c other contents"};
   }
@@ -232,6 +249,9 @@ Status ScriptJob::perform(const Line& line) {
       ledger_.begin_delete(line.version);
       status = pool_->delete_version(line.version);
       if (status.ok()) ledger_.end_delete(line.version);
+      break;
+    case Act::resize:
+      status = resize(line.version);
       break;
     case Act::open:
     case Act::close:
@@ -267,15 +287,14 @@ class Recovery {
     std::vector<std::string> names = first_arrays(options_);
     names.emplace_back("c");
     for (const std::string& name : names) {
-      PERDURE_TRY_ASSIGN(arrays_[name], pool_->open_array(name, shape_of(options_, name),
-                                                          options_of(options_, name)));
+      PERDURE_TRY_ASSIGN(arrays_[name], open_in(*pool_, options_, name));
     }
     PERDURE_TRY(pool_->bind_scalar("iteration", &iteration_, sizeof iteration_));
     PERDURE_TRY_ASSIGN(found_.version, pool_->restart());
     found_.newest = contents();
     for (const auto& [name, array] : arrays_)
       found_.working_copies.push_back(array->working_copy());
-    if (arrays_.contains("f")) found_.flushed = words_in(arrays_["f"]->consistent(), "f");
+    if (arrays_.contains("f")) found_.flushed = words_in(*arrays_["f"]);
     PERDURE_TRY(restore_others());
     return go_on();
   }
@@ -283,7 +302,7 @@ class Recovery {
     Contents contents;
     contents.iteration = iteration_;
     for (const auto& [name, array] : arrays_) {
-      if (name != "f") contents.arrays[name] = words_in(array->consistent(), name);
+      if (name != "f") contents.arrays[name] = words_in(*array);
     }
     return contents;
   }
@@ -305,7 +324,11 @@ class Recovery {
   Status go_on() {
     if (found_.version != 0) PERDURE_TRY(pool_->restore(found_.version));
     for (const auto& [name, array] : arrays_) {
-      std::fill_n(reinterpret_cast<std::uint64_t*>(array->working()), words_of(name), 0x77);
+      if (name == "a" && !options_.staged) {
+        PERDURE_TRY(pool_->resize_array(*array, {array->size_bytes() / 8 + 3}, nullptr));
+      }
+      std::fill_n(reinterpret_cast<std::uint64_t*>(array->working()), array->size_bytes() / 8,
+                  0x77);
       if (options_of(options_, name).marks) (void)array->mark(0, array->size_bytes());
     }
     iteration_ = 0x77;
@@ -314,8 +337,8 @@ class Recovery {
       if (version >= committed) return {Code::damaged, "a number was given again"};
     }
     for (const auto& [name, array] : arrays_) {
-      const std::vector<std::uint64_t> expected(words_of(name), 0x77);
-      if (words_in(array->consistent(), name) == expected) continue;
+      const std::vector<std::uint64_t> expected(array->size_bytes() / 8, 0x77);
+      if (words_in(*array) == expected) continue;
       return {Code::damaged, "the version after recovery has other contents"};
     }
     return Status::success();

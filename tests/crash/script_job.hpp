@@ -34,6 +34,7 @@ class ScriptJob {
  private:
   Status open(const std::string& name);
   Status change_arrays(const Line& line);
+  Status resize(std::uint64_t words);
   Status commit(const Line& line);
   Status restore(std::uint64_t version);
   void compute(bool all);

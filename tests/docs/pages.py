@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What the documents name, held against the tree and the command.
 
-    pages.py --write      writes the table of options in docs/cli.md anew
+    pages.py --write      writes the tables of options and exit codes in docs/cli.md anew
 
 Each check takes the text of a page and returns what is wrong with it, one sentence each.
 """
@@ -195,12 +195,17 @@ def wrong_policies(page: str) -> list[str]:
     return difference(documented, files, "policy") + difference(named, files, "listed policy")
 
 
+GLOSSARY_MAX = 100
+
+
 def wrong_glossary(page: str) -> list[str]:
-    """No word is explained twice in the sections of the components."""
-    words = re.findall(r"^\| \*\*(.*?)\*\*", page.partition("\n## Pool\n")[2], re.M)
-    meant_twice = {"region"}  # of a rank file, and of a trace
-    return [f"'{word}' is explained twice" for word in sorted(set(words)) if words.count(word) > 1
-            and word not in meant_twice]
+    """No word is explained twice, and there are not too many of them."""
+    words = re.findall(r"^\| \*\*(.*?)\*\*", page, re.M)
+    twice = [f"'{word}' is explained twice" for word in sorted(set(words)) if words.count(word) > 1]
+    if len(words) <= GLOSSARY_MAX:
+        return twice
+    return [*twice, f"{len(words)} words, at most {GLOSSARY_MAX}: merge two, or define one where "
+            "it is used"]  # fmt: skip
 
 
 # --- the command ---------------------------------------------------------------------------------
@@ -239,6 +244,9 @@ def benchmarks() -> set[str]:
     return set(names.help.partition("all, ")[2].rstrip(".").split(", "))
 
 
+_SHORTENED = {"trace record": "trace", "energy profile run": "energy profile"}
+
+
 def wrong_verbs(page: str) -> list[str]:
     """The table of verbs has each of them."""
     documented = set()
@@ -246,16 +254,13 @@ def wrong_verbs(page: str) -> list[str]:
         for usage in re.findall(r"`perdure ([^`]*)`", cell):
             words = re.match(r"[a-z ]*[a-z]\b", usage)
             documented.add(words.group() if words else usage)
-    shortened = {"trace": "trace record", "energy profile": "energy profile run"}
-    return difference({shortened.get(name, name) for name in documented}, set(verbs()), "verb")
+    whole = {short: verb for verb, short in _SHORTENED.items()}
+    return difference({whole.get(name, name) for name in documented}, set(verbs()), "verb")
 
 
 def wrong_benchmarks(page: str) -> list[str]:
     documented = {cell.strip("`") for cell in first_cells(page, "Benchmarks")}
     return difference(documented, benchmarks(), "benchmark")
-
-
-_BEGIN, _END = "<!-- options: begin; tests/docs/pages.py --write -->\n", "<!-- options: end -->\n"
 
 
 def options_table() -> str:
@@ -266,28 +271,42 @@ def options_table() -> str:
     return "| verb | options |\n|---|---|\n" + "".join(rows)
 
 
-def with_options(page: str) -> str:
-    """The page with a table of options as the command has them."""
-    before, begin, rest = page.partition(_BEGIN)
-    _, end, after = rest.partition(_END)
-    if not begin or not end:
-        raise ValueError("docs/cli.md has no marks around its table of options")
-    return before + begin + options_table() + end + after
+def exits():
+    """The exit codes of the verbs, as the code has them."""
+    command()
+    from perdure_bench.cli import EXITS
+
+    return EXITS
 
 
-def wrong_options(page: str) -> list[str]:
-    """The table of options is that of the command, word for word."""
-    new, old = with_options(page).splitlines(), page.splitlines()
+def exits_table() -> str:
+    command()
+    from perdure.exit_codes import table
+
+    return table(exits(), _SHORTENED)
+
+
+_TABLES = {"options": options_table, "exit codes": exits_table}
+
+
+def with_tables(page: str) -> str:
+    """The page with its tables as the command has them."""
+    for name, made in _TABLES.items():
+        mark = f"<!-- {name}: begin; tests/docs/pages.py --write -->\n"
+        before, begin, rest = page.partition(mark)
+        _, end, after = rest.partition(f"<!-- {name}: end -->\n")
+        if not begin or not end:
+            raise ValueError(f"docs/cli.md has no marks around its table of {name}")
+        page = before + begin + made() + end + after
+    return page
+
+
+def wrong_tables(page: str) -> list[str]:
+    """The tables of options and exit codes are those of the command, word for word."""
+    new, old = with_tables(page).splitlines(), page.splitlines()
     return [f"pages.py --write adds: {row}" for row in new if row not in old] + [
         f"pages.py --write removes: {row}" for row in old if row not in new
     ]
-
-
-if __name__ == "__main__":
-    if sys.argv[1:] != ["--write"]:
-        sys.exit(__doc__)
-    cli = ROOT / "docs/cli.md"
-    cli.write_text(with_options(cli.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 # The rows of docs/ends.md that are of each kind of what a process ends (src/base/process_end.hpp).
@@ -301,7 +320,7 @@ _ROWS_OF_KINDS = {
 def wrong_ends(page: str) -> list[str]:
     """What docs/ends.md says otherwise than the list of what ends, and its exit code."""
     header = (ROOT / "src/base/process_end.hpp").read_text(encoding="utf-8")
-    launcher = (ROOT / "python/perdure/run/left_behind.py").read_text(encoding="utf-8")
+    codes = (ROOT / "python/perdure/exit_codes.py").read_text(encoding="utf-8")
     (listed,) = re.findall(r"enum class OpenKind[^{]*{(.*?)};", header, re.DOTALL)
     kinds = [kind for kind in re.findall(r"^  (\w+),", listed, re.MULTILINE) if kind != "kinds"]
     (code,) = re.findall(r"left_behind_code = (\d+);", header)
@@ -313,6 +332,13 @@ def wrong_ends(page: str) -> list[str]:
                 findings.append(f"docs/ends.md has no row '{row}' for OpenKind::{kind}")
     if page.count(f"ends with {code}") < 2:
         findings.append(f"docs/ends.md does not say that a process ends with {code}")
-    if f"LEFT_BEHIND = {code} " not in launcher:
+    if f"LEFT_BEHIND = {code} " not in codes:
         findings.append(f"`perdure run` does not end with {code}")
     return findings
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] != ["--write"]:
+        sys.exit(__doc__)
+    cli = ROOT / "docs/cli.md"
+    cli.write_text(with_tables(cli.read_text(encoding="utf-8")), encoding="utf-8")

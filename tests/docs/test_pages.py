@@ -126,8 +126,14 @@ def test_the_benchmarks_are_those_of_the_command():
 
 def test_the_options_are_those_of_the_command():
     cli = page("docs/cli.md")
-    assert pages.wrong_options(cli) == []
-    assert len(pages.wrong_options(spoilt(cli, "`--kill-rank`", "`--kill-ranks`"))) == 2
+    assert pages.wrong_tables(cli) == []
+    assert len(pages.wrong_tables(spoilt(cli, "`--kill-rank`", "`--kill-ranks`"))) == 2
+
+
+def test_the_exit_codes_are_those_of_the_code_and_name_verbs_that_there_are():
+    cli = page("docs/cli.md")
+    assert len(pages.wrong_tables(spoilt(cli, "| 86 | `ipv check` |", "| 87 | `ipv check` |"))) == 2
+    assert {verb for each in pages.exits() for verb in each.verbs} <= set(pages.verbs())
 
 
 @pytest.mark.parametrize(
@@ -160,7 +166,17 @@ def test_commands_within_commands_are_looked_at(tmp_path):
 def test_the_glossary_explains_a_word_once():
     glossary = page("docs/glossary.md")
     assert pages.wrong_glossary(glossary) == []
-    assert pages.wrong_glossary(spoilt(glossary, "| **law** |", "| **pool** |"))
+    assert pages.wrong_glossary(spoilt(glossary, "| **law** |", "| **pool** |")) == [
+        "'pool' is explained twice"]  # fmt: skip
+
+
+def test_the_glossary_has_no_more_than_a_hundred_words():
+    glossary = page("docs/glossary.md")
+    words = glossary.count("\n| **")
+    rows = [f"| **word {n}** | means | |\n" for n in range(101 - words)]
+    assert pages.wrong_glossary(glossary + "".join(rows[1:])) == []
+    assert pages.wrong_glossary(glossary + "".join(rows)) == [
+        "101 words, at most 100: merge two, or define one where it is used"]  # fmt: skip
 
 
 def test_the_picture_is_what_its_script_draws():

@@ -88,6 +88,8 @@ program calls
   call check(status%version == 2 .and. status%commits == 3, "the status counts")
   call require(perdure_close(pool), "close")
 
+  call change_sizes(.false.)
+  call change_sizes(.true.)
   options%flags = perdure_must_exist
   options%job = "another"
   code = perdure_open(path, pool, options)
@@ -118,6 +120,68 @@ contains
     z = cmplx(step, -step, c_double_complex)
     call check(perdure_mark(marked, 2_c_int64_t, 8_c_int64_t) == perdure_e_invalid, &
                "marks beyond the end are refused")
+  end subroutine
+
+  ! An array of Perdure's memory, and an allocatable that is allocated anew; then what comes back.
+  subroutine change_sizes(again)
+    logical, intent(in) :: again
+    type(perdure_array) :: own, given
+    type(perdure_array_info), allocatable :: arrays(:)
+    integer(c_int64_t), allocatable :: extents(:)
+    real(c_double), allocatable, target :: list(:), longer(:)
+    integer, parameter :: as_stored(0) = 0
+    call require(perdure_open(trim(path)//"-sizes", other, options), "open the pool of sizes")
+    call require(perdure_arrays(other, arrays), "arrays")
+    if (again) then
+      call check(size(arrays) == 2, "two arrays are stored")
+      call check(arrays(1)%name == "own" .and. arrays(1)%kind == perdure_double .and. &
+                 arrays(1)%mode == perdure_copy .and. .not. arrays(1)%is_open, "the first is known")
+      call check(all(arrays(1)%extents == [2, 7]), "with its extents in Fortran's order")
+      call check(arrays(2)%bytes == 5000*8, "the list is as long as it was")
+      allocate (list(arrays(2)%extents(1)))
+      call require(perdure_array_open(other, "own", perdure_double, as_stored, perdure_copy, own), &
+                   "open with the stored extents")
+    else
+      call check(size(arrays) == 0, "a new pool has no arrays")
+      allocate (list(3))
+      list = 1
+      call check(perdure_array_open(other, "own", perdure_double, as_stored, perdure_copy, own) &
+                 == perdure_e_not_found, "there are no extents yet")
+      call require(perdure_array_open(other, "own", perdure_double, [2, 3], perdure_copy, own), &
+                   "own")
+    end if
+    call require(perdure_array_open(other, "list", perdure_double, [size(list)], perdure_copy, &
+                                    given, buffer=c_loc(list)), "an allocatable")
+    call require(perdure_restart(other, version), "restart of sizes")
+    call require(perdure_memory(own, p), "memory of own")
+    if (again) then
+      call check(version == 2 .and. all(shape(p) == [2, 7]), "own comes back as it was")
+      call check(all(p(:, 1:3) == 1) .and. all(p(:, 4:) == 0), "with its contents")
+      call check(all(list(1:3) == 1) .and. all(list(4:) == 2), "and so does the list")
+      call check(perdure_restore(other, 1_c_int64_t) == perdure_e_shape, &
+                 "a version whose list is shorter is refused: its memory is the program's")
+      call require(perdure_array_resize(given, [3], c_loc(list)), "resize it as there")
+      call require(perdure_restore(other, 1_c_int64_t), "restore version 1")
+      call require(perdure_array_shape(own, extents), "shape after it")
+      call check(all(extents == [2, 3]) .and. all(list(1:3) == 1), "sizes are those of version 1")
+    else
+      p = 1
+      call require(perdure_commit(other, version), "commit")
+      call require(perdure_array_resize(own, [2, 7]), "resize own")
+      call check(perdure_array_resize(own, [14]) == perdure_e_shape, "extents stay as many")
+      call require(perdure_array_shape(own, extents), "shape")
+      call check(all(extents == [2, 7]), "own has other extents")
+      allocate (longer(5000))
+      longer(1:3) = list
+      longer(4:) = 2
+      call move_alloc(longer, list)
+      call require(perdure_array_resize(given, [5000], c_loc(list)), "resize the list")
+      call require(perdure_commit(other, version), "commit other sizes")
+      call require(perdure_array_remove(own), "remove")
+      call require(perdure_arrays(other, arrays), "arrays after it")
+      call check(size(arrays) == 1, "one is left")
+    end if
+    call require(perdure_close(other), "close the pool of sizes")
   end subroutine
 
   subroutine require(status_code, what)

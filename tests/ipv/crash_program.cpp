@@ -17,7 +17,7 @@
 //
 // and fails if there is any of them. With --forget each F-th flush is left out: that must be found.
 // The process of an image is the same program with PERDURE_CRASH_IMAGE, the image's file, which is
-// its pool. Threads: fences may come from the thread beside the program; the device lets one of
+// its pool. Threads: fences may come from the helper; the device lets one of
 // them in at a time.
 #include <unistd.h>
 

@@ -243,7 +243,7 @@ TEST_P(IpvPairCrash, every_image_recovers_to_the_version_before_or_after) {
   shape.helper = GetParam().helper;
   Random random(7);
   PairJob job(shape, model_device(shape));
-  std::mutex mutex;  // fences may come from the thread beside
+  std::mutex mutex;  // fences may come from the helper
   std::vector<ModelVersion> history{random_contents(shape.bytes, random)};
   std::uint64_t acknowledged = 0, images = 0, fences = 0;
   std::string wrong;

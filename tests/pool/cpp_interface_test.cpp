@@ -104,7 +104,8 @@ TEST_P(CppInterface, asynchronous_commits_come_back) {
     for (std::int64_t v = 1; v <= 3; ++v) {
       std::ranges::fill(u.working(), v);
       pool.commit_begin();
-      u.before_write();
+      EXPECT_EQ(code_of([&] { u.before_write(); }),
+                GetParam() == Mode::twin ? PERDURE_E_STATE : PERDURE_OK);
       EXPECT_EQ(pool.commit_wait(), static_cast<std::uint64_t>(v));
     }
     std::ranges::fill(u.working(), 4);
@@ -144,6 +145,92 @@ TEST_P(CppInterfaceOnce, marks_and_writes_past_the_cache_are_part_of_the_version
   EXPECT_EQ(twin.shape(), (perdure::Shape{2, 3}));
   EXPECT_EQ(twin.consistent()[5], 3.0F);
   EXPECT_EQ(log.consistent()[1234], 5);
+}
+
+TEST_P(CppInterface, arrays_change_their_size_and_come_back_with_it) {
+  {
+    Pool pool(path_, {.keep = 2});
+    auto u = pool.array<double>("u", {10}, GetParam());
+    EXPECT_EQ(code_of([&] { u.resize({20}); }), PERDURE_E_STATE);  // before the restart
+    pool.restart();
+    std::ranges::fill(u.working(), 1.0);
+    pool.commit();
+    u.resize({3000});
+    const auto other = u;  // means the same array
+    EXPECT_EQ(other.shape(), (perdure::Shape{3000}));
+    EXPECT_EQ(u.consistent()[9], 1.0);
+    EXPECT_EQ(u.consistent()[10], 0.0);
+    EXPECT_EQ(code_of([&] { u.resize({10, 10}); }), PERDURE_E_SHAPE);
+    std::ranges::fill(u.working(), 2.0);
+    pool.commit();
+  }
+  Pool pool(path_);
+  const auto arrays = pool.arrays();
+  ASSERT_EQ(arrays.size(), 1U);
+  EXPECT_EQ(std::string(arrays[0].name), "u");
+  EXPECT_EQ(arrays[0].type, PERDURE_DOUBLE);
+  EXPECT_EQ(arrays[0].mode, static_cast<int>(GetParam()));
+  EXPECT_EQ(arrays[0].bytes, 24000U);
+  EXPECT_EQ(arrays[0].open, 0);
+  EXPECT_EQ(pool.arrays(1).at(0).shape[0], 10U);
+  EXPECT_EQ(code_of([&] { pool.arrays(7); }), PERDURE_E_NOT_FOUND);
+  EXPECT_EQ(code_of([&] { pool.array<double>("v", GetParam()); }), PERDURE_E_NOT_FOUND);
+  auto u = pool.array<double>("u", GetParam());
+  pool.restart();
+  EXPECT_EQ(u.size(), 3000U);
+  EXPECT_EQ(u.consistent().back(), 2.0);
+  pool.restore(1);
+  EXPECT_EQ(u.size(), 10U);
+  EXPECT_EQ(u.consistent().back(), 1.0);
+  pool.remove(u);
+  EXPECT_TRUE(pool.arrays().empty());
+  pool.commit();
+  EXPECT_TRUE(pool.arrays(3).empty());
+  EXPECT_EQ(pool.arrays(2).size(), 1U);
+}
+
+TEST_P(CppInterfaceOnce, vectors_are_as_large_as_they_are_at_each_commit) {
+  {
+    Pool pool(path_, {.keep = 3});
+    std::vector<Position> particles;
+    pool.array("particles", particles);
+    perdure::vector<double> masses(pool, "masses");
+    pool.restart();
+    for (int step = 1; step <= 3; ++step) {
+      for (int i = 0; i < 1000 * step; ++i) particles.push_back({1.0 * step, 2.0});
+      masses.assign(static_cast<std::size_t>(4 - step), 1.0 * step);
+      pool.commit();
+    }
+    pool.restore(2);
+    EXPECT_EQ(particles.size(), 3000U);
+    EXPECT_EQ(particles.back(), (Position{2.0, 2.0}));
+    EXPECT_EQ(masses, (std::vector<double>{2.0, 2.0}));
+    EXPECT_EQ(code_of([&] { pool.restore(9); }), PERDURE_E_NOT_FOUND);
+    EXPECT_EQ(particles.size(), 3000U);
+    particles.clear();
+    particles.shrink_to_fit();
+    pool.commit();
+    particles.resize(5);
+    pool.commit_begin();
+    pool.commit_wait();
+    {
+      perdure::vector<std::int32_t> gone(pool, "gone");
+      gone.assign(3, 7);
+    }
+    pool.commit();  // of "gone" it has what the vector had
+  }
+  Pool pool(path_);
+  std::vector<Position> particles;
+  pool.array("particles", particles);
+  perdure::vector<double> masses(pool, "masses");
+  auto gone = pool.array<std::int32_t>("gone", Mode::copy);
+  EXPECT_EQ(particles.size(), 5U);
+  EXPECT_EQ(masses.size(), 2U);
+  pool.restart();
+  EXPECT_EQ(particles, std::vector<Position>(5));
+  EXPECT_EQ(masses[1], 2.0);
+  EXPECT_EQ(gone.size(), 3U);
+  EXPECT_EQ(gone.consistent()[2], 7);
 }
 
 TEST_P(CppInterfaceOnce, members_of_a_struct_are_scalars_of_their_own) {

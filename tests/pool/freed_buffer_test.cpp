@@ -257,8 +257,8 @@ TEST(FreedVector, that_grew_fails_the_commit_and_one_that_did_not_is_committed) 
   std::vector<double> values(1000, 1.0);
   values.reserve(1001);
   perdure::Pool pool(directory / "pool");
-  auto array = pool.array<double>("v", {1000}, perdure::Mode::copy,
-                                  {.buffer = std::span<double>(values.data(), 1000)});
+  pool.array<double>("v", {1000}, perdure::Mode::copy,
+                     {.buffer = std::span<double>(values.data(), 1000)});
   pool.restart();
   EXPECT_EQ(pool.commit(), 1U);
   values.push_back(2);  // there is room
@@ -278,7 +278,7 @@ TEST(FreedVector, that_was_deleted_fails_the_commit) {
   const TemporaryDirectory directory;
   auto values = std::make_unique<std::vector<double>>(100000, 1.0);
   perdure::Pool pool(directory / "pool");
-  auto array = pool.array<double>("v", {100000}, perdure::Mode::copy, {.buffer = *values});
+  pool.array<double>("v", {100000}, perdure::Mode::copy, {.buffer = *values});
   pool.restart();
   EXPECT_EQ(pool.commit(), 1U);
   values.reset();

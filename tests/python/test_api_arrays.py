@@ -106,7 +106,8 @@ def test_a_commit_in_the_background_guards_what_it_saves(tmp_path):
                 array.working[0] = 2
         u.before_write()
         u.working[:] = 2
-        t.before_write()
+        with pytest.raises(perdure.WrongState, match="committed where it is"):
+            t.before_write()
         with pytest.raises(ValueError, match="read-only"):
             t.working[0] = 2  # it is the version that is being made
         assert pool.commit_wait() == 1
@@ -390,3 +391,81 @@ def test_a_program_that_is_killed_ends_with_the_same_answer(memory_path, mode):
     ended, _ = start("killed").communicate(timeout=60)
     assert int(ended.splitlines()[0]) >= committed > 300
     assert ended.splitlines()[-1] == undisturbed.splitlines()[-1]
+
+
+SIZED = ("copy", "twin", "log")
+
+
+@pytest.mark.parametrize("dtype", ["f8", "U3", [("a", "i4"), ("b", "f8", (2,))]], ids=str)
+@pytest.mark.parametrize("mode", SIZED)
+def test_arrays_change_their_size_and_come_back_with_it(tmp_path, mode, dtype):
+    few, many = values((5, 3), dtype, 2), values((2000, 3), dtype, 3)
+    with perdure.open(tmp_path / "pool", keep=2) as pool:
+        u = pool.array("u", (5, 3), dtype, mode)
+        with pytest.raises(perdure.WrongState, match="restart"):
+            u.resize((6, 3))
+        pool.restart()
+        u.working[...] = few
+        pool.commit()
+        before = u.working
+        u.resize((2000, 3))
+        with pytest.raises(ValueError, match="read-only"):
+            before[0] = few[0]
+        del before
+        assert u.shape == u.working.shape == u.consistent.shape == (2000, 3)
+        assert u.consistent[:5].tobytes() == few.tobytes()
+        assert not u.consistent[5:].copy().view("u1").any()
+        with pytest.raises(perdure.WrongShape, match="2 extents"):
+            u.resize(7)
+        part = u.working[1:]
+        with pytest.raises(perdure.WrongState, match="a slice"):
+            u.resize((7, 3))
+        del part
+        u.working[...] = many
+        pool.commit()
+    with perdure.open(tmp_path / "pool") as pool:
+        plain = dtype == "f8"
+        (info,) = pool.arrays()
+        assert (info.name, info.mode, info.size_bytes) == ("u", mode, many.nbytes)
+        assert not info.open and (not plain or info.shape == (2000, 3))
+        with pytest.raises(perdure.NotFound, match="no array 'v'"):
+            pool.array("v")
+        u = pool.array("u", dtype=None if plain else dtype)
+        assert (u.shape, u.dtype, u.mode) == ((2000, 3), np.dtype(dtype), mode)
+        pool.restart()
+        assert u.consistent.tobytes() == many.tobytes()
+        pool.restore(1)
+        assert u.shape == (5, 3) and u.consistent.tobytes() == few.tobytes()
+        assert [each.shape for each in pool.arrays(2)] == [(2000, 3)]
+        with pytest.raises(perdure.NotFound):
+            pool.restore(9)
+        pool.restore(2)
+        assert u.consistent.tobytes() == many.tobytes()
+        kept = u.consistent
+        pool.remove(u)
+        assert kept.tobytes() == many.tobytes() and pool.arrays() == []
+        with pytest.raises(perdure.WrongState, match="removed"):
+            u.before_write()
+        pool.commit()
+        assert pool.arrays(3) == []
+
+
+def test_a_buffer_of_the_program_is_given_anew(tmp_path):
+    with perdure.open(tmp_path / "pool", keep=2) as pool:
+        u = pool.array("u", 3, buffer=np.ones(3))
+        pool.restart()
+        pool.commit()
+        with pytest.raises(perdure.InvalidArgument, match="buffer of array 'u'"):
+            u.resize(5, buffer=np.ones(4))
+        longer = np.arange(5000.0)
+        u.resize(5000, buffer=longer)
+        longer[7] = -1
+        pool.commit()
+        with pytest.raises(perdure.WrongShape, match="resize it"):
+            pool.restore(1)
+        assert u.shape == (5000,) and u.working[7] == -1
+        u.resize(3)
+        pool.restore(1)
+        assert_array_equal(u.working, np.ones(3))
+        pool.restore(2)
+        assert u.working[7] == -1 and u.shape == (5000,)

@@ -20,10 +20,10 @@ import pytest
 
 from conftest import BUILD, ROOT, in_this_process, wait_until
 from perdure.cli import command_line
+from perdure.exit_codes import INTERRUPTED, MISTAKE, NO_PROGRAM, NOT_EXECUTABLE
 from perdure.tables import table
 from perdure_bench.cli import VERBS
 
-MISTAKE, INTERRUPTED = 2, 130
 USAGE_COLUMNS = 80
 
 
@@ -83,7 +83,7 @@ def test_a_wrong_option_is_a_mistake_that_names_the_help(verb):
 def test_a_wrong_verb_is_a_mistake(words):
     ran = in_this_process(*words.split(), verbs=VERBS)
     assert_said(ran.code, ran.err, MISTAKE)
-    assert words != "poool ls" or "Did you mean 'pool'" in ran.err
+    assert words != "poool ls" or "Did you mean 'pool'? See perdure --help\n" in ran.err
 
 
 MISSING = [
@@ -116,7 +116,7 @@ def test_a_missing_file_is_a_mistake_that_names_it(words, tmp_path, monkeypatch)
 def test_missing_files_are_tried_with_every_verb_that_reads_one():
     reading = {verb for verb, made in commands().items() if VERBS[verb.split()[0]].part[:2] != "Of"
                and any(each.param_type_name == "argument" for each in made.params)}
-    running = {"run", "energy run", "ipv check", "ipv record", "trace record"}
+    running = {"run", "energy run", "ipv check", "ipv record", "trace record", "help"}
     tried = {" ".join(line.split()[:2]) for line in MISSING} | \
         {" ".join(line.split()[:3]) for line in MISSING} | {"energy profile run"}
     assert reading - running <= tried
@@ -127,11 +127,21 @@ PROGRAMS = ["run --", "energy run --writers 1 --", "ipv check --", "ipv record -
 
 
 @pytest.mark.parametrize("words", PROGRAMS)
+def test_a_program_that_may_not_be_run_ends_with_126(words, tmp_path):
+    (tmp_path / "data").write_text("no program")
+    ran = run([*words.split(), "./data"], cwd=tmp_path)
+    if "valgrind is not installed" in ran.stderr:
+        pytest.skip("valgrind is not installed")
+    assert_said(ran.returncode, ran.stderr, NOT_EXECUTABLE)
+    assert "./data" in ran.stderr
+
+
+@pytest.mark.parametrize("words", PROGRAMS)
 def test_a_program_that_does_not_exist_ends_with_127(words, tmp_path):
     ran = run([*words.split(), "./nonexistent"], cwd=tmp_path)
     if "valgrind is not installed" in ran.stderr:
         pytest.skip("valgrind is not installed")
-    assert_said(ran.returncode, ran.stderr, 127)
+    assert_said(ran.returncode, ran.stderr, NO_PROGRAM)
     assert "nonexistent" in ran.stderr
 
 
@@ -164,7 +174,7 @@ def test_a_picture_of_an_unknown_kind_is_refused_before_the_work(words):
 
 
 def test_every_option_that_names_an_output_is_tried():
-    named = {"-o", "--out", "--output", "--plot", "--front", "--picture"}
+    named = {"-o", "--output", "--plot", "--front", "--picture"}
     for verb, made in commands().items():
         for each in made.params:
             if named & set(each.opts) or (each.opts == ["--json"] and not each.is_flag):
@@ -173,6 +183,13 @@ def test_every_option_that_names_an_output_is_tried():
                     and named.union({"--json"}) & set(each.opts) & set(line.split())
                     for line in OUTPUTS
                 ), (verb, each.opts)
+
+
+@pytest.mark.parametrize("verb", VERB_NAMES)
+def test_what_is_called_o_is_the_output_in_every_verb(verb):
+    for each in commands()[verb].params:
+        if {"-o", "--out", "--output"} & set(each.opts):
+            assert each.opts == ["-o", "--output"], each.opts
 
 
 PRINTING = [
@@ -318,7 +335,7 @@ def test_the_first_screen_groups_the_verbs_and_shows_an_example_of_each(monkeypa
     for word, verb in VERBS.items():
         assert re.search(rf"^  {word} +{re.escape(verb.summary)}\n +{re.escape(verb.example)}$",
                          text, re.M)  # fmt: skip
-        assert verb.example.startswith(f"perdure {word} ")
+        assert f"{verb.example} ".startswith(f"perdure {word} ")
     assert max(map(len, text.splitlines())) <= USAGE_COLUMNS
     assert len({verb.part for verb in VERBS.values()}) >= 3
 
@@ -329,6 +346,48 @@ def test_examples_can_be_pasted():
         for line in re.sub(r" \\\n +", " ", block[1]).splitlines() if block else ():
             words = shlex.split(line)
             assert re.search(r"[ (]perdure ", line) or "cp" in words, line
+
+
+# Capital words; choices as they are typed; NAME=VALUE; "…" where more may follow.
+METAVAR = re.compile(r"(?:[A-Z]+|[a-z]+)(?:(?:\||=|,)(?:[A-Z]+|[a-z]+)|=P%)*(?:[,;]?…)?")
+
+
+@pytest.mark.parametrize("verb", VERB_NAMES)
+def test_the_words_that_stand_for_values_look_alike(verb, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    text = help_of(verb)
+    assert not re.search(r"\b(?:TEXT|SECONDS|INTEGER|FLOAT)\b|\[ARGS\]|\.\.\.$", text, re.M)
+    for each in commands()[verb].params:
+        word = each.metavar or ""
+        if each.param_type_name == "argument" or not each.is_flag:
+            assert METAVAR.fullmatch(word), (each.opts, word)
+            assert word[:1].isupper() or "|" in word or "=" in word, (each.opts, word)
+
+
+@pytest.mark.parametrize("verb", ["", "pool", *VERB_NAMES])
+def test_a_help_has_its_headings_once(verb):
+    headings = re.findall(r"^ *(Usage|Arguments|Options|Commands|Examples?)\b[^:\n]*:",
+                          help_of(verb), re.M)
+    assert headings[0] == "Usage" and len(headings) == len(set(headings))
+    assert not {"Example", "Examples"} <= set(headings)
+
+
+@pytest.mark.parametrize("verb", ["", "pool", "pool ls", "trace", "energy profile", "help"])
+def test_help_as_a_verb_says_what_the_option_says(verb):
+    assert in_this_process("help", *verb.split(), verbs=VERBS).out.decode() == help_of(verb)
+
+
+def test_help_of_what_is_no_verb_is_a_mistake():
+    ran = in_this_process("help", "pool", "nothing")
+    assert_said(ran.code, ran.err, MISTAKE)
+    assert "'nothing'; see perdure pool --help" in ran.err
+
+
+@pytest.mark.parametrize("words", ["version", "--version", "-V"])
+def test_the_version_can_be_asked_for_in_every_way(words):
+    ran = in_this_process(words)
+    assert (ran.code, ran.err) == (0, "")
+    assert re.fullmatch(r"perdure \d+\.\d+\.\d+\S*\n", ran.out.decode())
 
 
 # --- tables --------------------------------------------------------------------------------------
@@ -360,12 +419,48 @@ def test_a_table_that_is_too_wide_is_broken_or_becomes_lines_of_name_and_value(c
     assert lines[:2] == ["name       first", "column 0   1000000"] and len(lines) == 2 * 13 + 1
 
 
+ODD = "unreadable: rank-00001 is of another job, which somebody copied here; see pool show"
+
+
+def pools(*, odd: dict[int, tuple[str, str]]) -> list[str]:
+    """The lines of `pool ls` with five pools, of which the odd ones have another path and state."""
+    made = table("pool", "owner", "job", "ranks", "version", "iteration", "files", "state",
+                 left=("pool", "owner", "job", "state"))
+    for number in range(5):
+        path, state = odd.get(number, (f"/mnt/pmem/heat{number}", "fine"))
+        made.add_row(path, "root (0)", "heat", 4, 1200 + number, 1200, "1.2 GB", state)
+    return shown(made, 80)
+
+
+def test_a_long_state_of_one_pool_leaves_the_others_on_a_line_each():
+    lines = pools(odd={2: ("/mnt/pmem/heat2", ODD)})
+    assert len(lines) == 8 and max(map(len, lines)) <= 80
+    assert [line.split()[0] for line in lines[1:4]] == [f"/mnt/pmem/heat{n}" for n in range(3)]
+    assert " ".join(" ".join(lines[4:6]).split()) == ODD and lines[4].startswith("  unreadable")
+    assert lines[6].startswith("/mnt/pmem/heat3  root (0)  heat  ") and lines[6].endswith("fine")
+
+
+def test_a_long_path_of_one_pool_leaves_the_others_on_a_line_each():
+    path = "/mnt/pmem/" + "projects/" * 5 + "heat"
+    lines = pools(odd={0: (path, "damaged")})
+    assert len(lines) == 7 and max(map(len, lines)) <= 80
+    assert lines[1] == path and re.match(r" +root \(0\)  heat .* damaged$", lines[2])
+    both = pools(odd={0: (path, ODD)})
+    assert len(both) == 9 and both[1] == path and both[3].startswith("  unreadable")
+
+
+def test_a_table_with_many_odd_rows_is_lines_of_name_and_value():
+    lines = pools(odd={number: (f"/mnt/pmem/heat{number}", ODD) for number in range(3)})
+    assert lines[0] == "pool       /mnt/pmem/heat0" and max(map(len, lines)) <= 80
+
+
 # --- start-up ------------------------------------------------------------------------------------
 
 HEAVY = ("numpy", "scipy", "matplotlib", "jinja2", "rich.markdown", "rich.table", "rich.progress",
          "rich.console", "asyncio", "perdure.api")  # fmt: skip
 _ARITHMETIC = ("bench", "demo", *(f"energy {word}" for word in ("plan", "simulate", "explain")))
-LIGHT = ["--version", "--help", "-h", "run -- true", "devices", "pool ls .", "cache ls",
+LIGHT = ["--version", "version", "--help", "-h", "help", "help pool ls",
+         "run -- true", "devices", "pool ls .", "cache ls",
          *(f"{verb} --help" for verb in VERB_NAMES if not verb.startswith(_ARITHMETIC))]
 
 

@@ -246,15 +246,15 @@ LONG = "The pool " + "and the array " * 12 + "are whole."
 SHORT = "A pool is whole. "
 
 
-@pytest.mark.parametrize("page", tidy_sentences.PAGES)
+@pytest.mark.parametrize("page", ["README.md", "docs/new.md", "apps/hpl/README.md"])
 def test_a_page_with_too_many_long_sentences_is_found(findings, page):
     assert not findings({page: "# Title\n\n" + SHORT * 49 + LONG + "\n"})
     found = findings({page: "# Title\n\n" + SHORT * 48 + LONG + "\n"})
     one(found, f"{page}:0", "1 of 49 sentences have over 35 words: 40 in 'The pool and the array")
 
 
-def test_pages_that_are_not_held_to_it_may_have_long_sentences(findings):
-    assert not findings({"docs/other.md": f"# Title\n\n{LONG}\n"})
+def test_the_changelog_may_have_long_sentences(findings):
+    assert not findings({"CHANGELOG.md": f"# Title\n\n{LONG}\n"})
 
 
 def test_tables_code_and_comments_have_no_sentences():

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -20,6 +21,13 @@ using Pool = std::shared_ptr<PoolState>;
 struct Array {
   Pool pool;
   ArrayState* state;
+
+  // Throws when the pool is closed, or the array was removed.
+  perdure_array* handle() const {
+    (void)pool->handle();
+    if (state->handle != nullptr) return state->handle;
+    throw Failure{PERDURE_E_STATE, "array '" + state->name + "' was removed from its pool"};
+  }
 };
 
 // perdure_options, with text that may be absent.
@@ -139,26 +147,26 @@ nb::object view_at(PoolState& pool, ArrayState& state, void* place, bool read_on
 }
 
 nb::object working(const Array& array) {
-  array.pool->handle();
+  perdure_array* const handle = array.handle();
   ArrayState& state = *array.state;
   if (state.buffer != nullptr) return memory_view(state.buffer, false);
-  return view_at(*array.pool, state, array.pool->calls().working(state.handle), false);
+  return view_at(*array.pool, state, array.pool->calls().working(handle), false);
 }
 
 nb::object consistent(const Array& array) {
-  array.pool->handle();
+  perdure_array* const handle = array.handle();
   ArrayState& state = *array.state;
   if (state.buffer != nullptr) return memory_view(state.buffer, true);
-  return view_at(*array.pool, state,
-                 const_cast<void*>(array.pool->calls().consistent(state.handle)), true);
+  return view_at(*array.pool, state, const_cast<void*>(array.pool->calls().consistent(handle)),
+                 true);
 }
 
 void write(const Array& array, std::uint64_t first, std::uint64_t count,
            const nb::object& elements) {
-  array.pool->handle();
+  perdure_array* const handle = array.handle();
   const Calls& calls = array.pool->calls();
   const auto source = borrow(elements, true);
-  checked(calls, [&] { return calls.write(array.state->handle, first, count, source->begin); });
+  checked(calls, [&] { return calls.write(handle, first, count, source->begin); });
 }
 
 void bind_structs(nb::module_& api) {
@@ -172,6 +180,17 @@ void bind_structs(nb::module_& api) {
       .def_ro("parent", &perdure_version_info::parent)
       .def_ro("committed_ns", &perdure_version_info::committed_ns)
       .def_prop_ro("abandoned", [](const perdure_version_info& i) { return i.abandoned != 0; });
+  using Info = perdure_array_info;
+  nb::class_<Info>(api, "ArrayInfo", "perdure_array_info of perdure.h.")
+      .def_prop_ro("name", [](const Info& i) { return std::string(i.name); })
+      .def_ro("type", &Info::type)
+      .def_ro("mode", &Info::mode)
+      .def_prop_ro(
+          "shape",
+          [](const Info& i) { return std::vector<std::uint64_t>(i.shape, i.shape + i.dimensions); })
+      .def_ro("bytes", &Info::bytes)
+      .def_prop_ro("checksums", [](const Info& i) { return i.checksums != 0; })
+      .def_prop_ro("open", [](const Info& i) { return i.open != 0; });
   using Status = perdure_pool_status;
   nb::class_<Status>(api, "Status", "perdure_pool_status of perdure.h.")
       .def_ro("version", &Status::version)
@@ -190,9 +209,43 @@ void bind_structs(nb::module_& api) {
 // Both have as many extents as the array, which python/perdure/api/array.py has checked.
 void box(const Array& array, const std::vector<std::uint64_t>& global_shape,
          const std::vector<std::uint64_t>& first) {
-  array.pool->handle();
+  perdure_array* const handle = array.handle();
   const Calls& calls = array.pool->calls();
-  checked(calls, [&] { return calls.box(array.state->handle, global_shape.data(), first.data()); });
+  checked(calls, [&] { return calls.box(handle, global_shape.data(), first.data()); });
+}
+
+void resize(const Array& array, const std::vector<std::uint64_t>& shape, std::size_t size_bytes,
+            const nb::object& buffer) {
+  (void)array.handle();
+  auto lent = buffer.is_none() ? nullptr : borrow(buffer, false);
+  array.pool->resize_array(*array.state, shape, std::move(lent), size_bytes);
+}
+
+std::vector<perdure_array_info> arrays(const Pool& pool, std::uint64_t version) {
+  perdure_pool* const handle = pool->handle();
+  const Calls& calls = pool->calls();
+  std::size_t count = 0;
+  checked(calls, [&] { return calls.arrays(handle, version, nullptr, 0, &count); });
+  std::vector<perdure_array_info> found(count);
+  checked(calls, [&] { return calls.arrays(handle, version, found.data(), count, &count); });
+  return found;
+}
+
+// `resized`: arrays that have other extents in `version`.
+void restore(const Pool& pool, std::uint64_t version,
+             const std::vector<std::pair<Array, std::vector<std::uint64_t>>>& resized,
+             const std::vector<std::size_t>& bytes) {
+  std::vector<PoolState::Resized> given;
+  for (std::size_t i = 0; i < resized.size(); ++i) {
+    given.push_back({resized[i].first.state, resized[i].second, bytes.at(i)});
+  }
+  try {
+    pool->restore(version, given);
+  } catch (const Failure&) {
+    pool->set_saving(false);
+    throw;
+  }
+  pool->set_saving(false);
 }
 
 void bind_array(nb::module_& api) {
@@ -204,15 +257,21 @@ void bind_array(nb::module_& api) {
       .def(
           "mark",
           [](const Array& array, std::uint64_t first, std::uint64_t count) {
-            array.pool->handle();
+            perdure_array* const handle = array.handle();
             const Calls& calls = array.pool->calls();
-            checked(calls, [&] { return calls.mark(array.state->handle, first, count); });
+            checked(calls, [&] { return calls.mark(handle, first, count); });
           },
           "first"_a, "count"_a)
-      .def("before_write", [](const Array& array) {
-        array.pool->handle();
-        const Calls& calls = array.pool->calls();
-        checked(calls, [&] { return calls.before_write(array.state->handle); });
+      .def("before_write",
+           [](const Array& array) {
+             perdure_array* const handle = array.handle();
+             const Calls& calls = array.pool->calls();
+             checked(calls, [&] { return calls.before_write(handle); });
+           })
+      .def("resize", resize, "shape"_a, "size_bytes"_a, "buffer"_a.none())
+      .def("remove", [](const Array& array) {
+        (void)array.handle();
+        array.pool->remove_array(*array.state);
       });
 }
 
@@ -247,7 +306,8 @@ void bind_pool(nb::module_& api) {
       .def("commit", of_version(&Calls::commit))
       .def("commit_wait", of_version(&Calls::commit_wait))
       .def("levels_wait", of_version(&Calls::levels_wait))
-      .def("restore", with_version(&Calls::restore), "version"_a)
+      .def("arrays", arrays, "version"_a)
+      .def("restore", restore, "version"_a, "resized"_a, "bytes"_a)
       .def("delete_version", with_version(&Calls::delete_version), "version"_a)
       .def("commit_begin",
            [](const Pool& pool) {

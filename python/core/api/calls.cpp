@@ -30,6 +30,10 @@ Calls calls_of(void* library) {
   find(library, "perdure_open", calls.open);
   find(library, "perdure_close", calls.close);
   find(library, "perdure_array_open", calls.array_open);
+  find(library, "perdure_array_resize", calls.array_resize);
+  find(library, "perdure_array_shape", calls.array_shape);
+  find(library, "perdure_array_remove", calls.array_remove);
+  find(library, "perdure_arrays", calls.arrays);
   find(library, "perdure_scalar", calls.scalar);
   find(library, "perdure_restart", calls.restart);
   find(library, "perdure_versions", calls.versions);

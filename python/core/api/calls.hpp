@@ -28,6 +28,10 @@ struct Calls {
   decltype(&perdure_open) open = nullptr;
   decltype(&perdure_close) close = nullptr;
   decltype(&perdure_array_open) array_open = nullptr;
+  decltype(&perdure_array_resize) array_resize = nullptr;
+  decltype(&perdure_array_shape) array_shape = nullptr;
+  decltype(&perdure_array_remove) array_remove = nullptr;
+  decltype(&perdure_arrays) arrays = nullptr;
   decltype(&perdure_scalar) scalar = nullptr;
   decltype(&perdure_restart) restart = nullptr;
   decltype(&perdure_versions) versions = nullptr;

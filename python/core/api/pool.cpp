@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "api/pool.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -58,7 +59,7 @@ void PoolState::close() {
     perdure_pool_status status;
     const int code = calls_->status(handle_, &status);
     if (code != PERDURE_OK) throw Failure{code, calls_->last_error()};
-    detach_views();
+    detach_views(nullptr);
   }
   perdure_pool* closing = std::exchange(handle_, nullptr);
   try {
@@ -69,16 +70,84 @@ void PoolState::close() {
   }
 }
 
-void PoolState::detach_views() {
+void PoolState::detach_views(const ArrayState* of) {
   std::vector<std::pair<SharedMemory*, Pages>> needed;
+  std::vector<ArrayState*> arrays;
   for (const auto& array : lent_->arrays) {
+    if (of == nullptr || of == array.get()) arrays.push_back(array.get());
+  }
+  for (const ArrayState* array : arrays) {
     for (const auto& [place, view] : array->views) {
       if (view.use_count() > 1) needed.emplace_back(view.get(), copy_of(*view));
     }
   }
-  for (const auto& array : lent_->arrays) array->guards.clear();
+  for (ArrayState* array : arrays) array->guards.clear();
   for (auto& [view, copy] : needed) detach(*view, std::move(copy));
-  for (const auto& array : lent_->arrays) array->views.clear();
+  for (ArrayState* array : arrays) array->views.clear();
+}
+
+void PoolState::set_size(ArrayState& state, const std::vector<std::uint64_t>& shape,
+                         std::shared_ptr<SharedMemory> buffer, std::size_t size_bytes) {
+  checked(*calls_, [&] {
+    return calls_->array_resize(state.handle, shape.data(),
+                                buffer == nullptr ? nullptr : buffer->begin);
+  });
+  state.buffer = std::move(buffer);
+  state.size_bytes = size_bytes;
+}
+
+void PoolState::resize_array(ArrayState& state, const std::vector<std::uint64_t>& shape,
+                             std::shared_ptr<SharedMemory> buffer, std::size_t size_bytes) {
+  (void)handle();
+  const bool lent = buffer != nullptr;
+  if (state.buffer != nullptr && !lent) {
+    buffer = allocate(size_bytes);
+    const std::size_t kept = std::min(size_bytes, state.size_bytes);
+    if (kept != 0) std::memcpy(buffer->begin, state.buffer->begin, kept);
+  }
+  detach_views(&state);
+  set_size(state, shape, std::move(buffer), size_bytes);
+  state.lent = lent;
+  guard_views();
+}
+
+void PoolState::restore(std::uint64_t version, const std::vector<Resized>& resized) {
+  perdure_pool* const pool = handle();
+  struct Before {
+    ArrayState* state;
+    std::vector<std::uint64_t> shape;
+    std::shared_ptr<SharedMemory> buffer;
+    std::size_t size_bytes;
+  };
+  std::vector<Before> befores;
+  try {
+    for (const Resized& each : resized) {
+      ArrayState& state = *each.state;
+      detach_views(&state);
+      if (state.buffer == nullptr || state.lent) continue;  // it follows, or is refused
+      std::vector<std::uint64_t> shape(8);
+      unsigned dimensions = 0;
+      checked(*calls_,
+              [&] { return calls_->array_shape(state.handle, &dimensions, shape.data()); });
+      befores.push_back({&state, shape, state.buffer, state.size_bytes});
+      set_size(state, each.shape, allocate(each.size_bytes), each.size_bytes);
+    }
+    checked(*calls_, [&] { return calls_->restore(pool, version); });
+  } catch (const Failure&) {
+    for (Before& before : befores) {
+      set_size(*before.state, before.shape, std::move(before.buffer), before.size_bytes);
+    }
+    throw;
+  }
+  for (const Resized& each : resized) each.state->size_bytes = each.size_bytes;
+}
+
+void PoolState::remove_array(ArrayState& state) {
+  (void)handle();
+  detach_views(&state);
+  checked(*calls_, [&] { return calls_->array_remove(state.handle); });
+  state.handle = nullptr;
+  state.guards_views = false;
 }
 
 ArrayState* PoolState::open_array(const std::string& name, int type,
@@ -88,12 +157,14 @@ ArrayState* PoolState::open_array(const std::string& name, int type,
   auto state = std::make_unique<ArrayState>();
   state->name = name;
   state->size_bytes = size_bytes;
+  const bool lent = buffer != nullptr;
   const bool buffered = mode == PERDURE_COPY || mode == PERDURE_LOG;
   if (buffered && buffer == nullptr) buffer = allocate(size_bytes);
   perdure_array_options options{};
   options.flags = flags;
   // One in twin or flush mode is passed on, so that the library refuses it on all ranks.
   if (buffer != nullptr) options.buffer = buffer->begin;
+  state->lent = lent;
   state->buffer = std::move(buffer);
   state->guards_views = mode == PERDURE_TWIN && size_bytes != 0 && guards_stores();
   checked(*calls_, [&] {
@@ -112,7 +183,7 @@ void PoolState::set_saving(bool saving) {
 void PoolState::guard_views() {
   if (handle_ == nullptr) return;
   for (const auto& array : lent_->arrays) {
-    if (!array->guards_views) continue;
+    if (!array->guards_views || array->handle == nullptr) continue;
     const void* const working = saving_ ? nullptr : calls_->working(array->handle);
     for (const auto& [place, view] : array->views) {
       auto& guard = array->guards[place];

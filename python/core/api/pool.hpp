@@ -26,9 +26,10 @@
 namespace perdure::python {
 
 struct ArrayState {
-  perdure_array* handle = nullptr;
+  perdure_array* handle = nullptr;  // null: it was removed
   std::string name;
   std::size_t size_bytes = 0;
+  bool lent = false;                                     // the buffer is the program's
   std::shared_ptr<SharedMemory> buffer;                  // copy and log: its contents
   std::map<void*, std::shared_ptr<SharedMemory>> views;  // twin and flush: by place in the pool
   bool guards_views = false;                             // twin, with PERDURE_CHECK
@@ -61,6 +62,17 @@ class PoolState {
   ArrayState* open_array(const std::string& name, int type, const std::vector<std::uint64_t>& shape,
                          int mode, unsigned flags, std::shared_ptr<SharedMemory> buffer,
                          std::size_t size_bytes);
+  // Other extents; `buffer`: the program's, or null. What it had is copied to one of ours.
+  void resize_array(ArrayState& state, const std::vector<std::uint64_t>& shape,
+                    std::shared_ptr<SharedMemory> buffer, std::size_t size_bytes);
+  // Another version, in which these arrays have other extents, with buffers of ours.
+  struct Resized {
+    ArrayState* state;
+    std::vector<std::uint64_t> shape;
+    std::size_t size_bytes;
+  };
+  void restore(std::uint64_t version, const std::vector<Resized>& resized);
+  void remove_array(ArrayState& state);
   std::shared_ptr<SharedMemory> bind_scalar(const std::string& name, std::string_view first);
   // After each call that gives copies other roles: only the working ones may be stored to, and none
   // while a commit saves them.
@@ -69,7 +81,10 @@ class PoolState {
 
  private:
   bool closes_quietly();
-  void detach_views();
+  // Those of one array, or of all: null.
+  void detach_views(const ArrayState* of);
+  void set_size(ArrayState& state, const std::vector<std::uint64_t>& shape,
+                std::shared_ptr<SharedMemory> buffer, std::size_t size_bytes);
 
   const Calls* calls_;
   perdure_pool* handle_;

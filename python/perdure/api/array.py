@@ -8,12 +8,13 @@ import operator
 import sys
 import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from perdure.api.errors import InvalidArgument, WrongState
+from perdure.api.errors import InvalidArgument, NotFound, WrongShape, WrongState
 from perdure.api.kinds import Kinds
 from perdure.api.library import _api
 from perdure.api.texts import checked_text
@@ -22,11 +23,30 @@ Shape = int | Sequence[int]
 Mode = Literal["copy", "twin", "log", "flush"]
 MODES = {"copy": 1, "twin": 2, "log": 3, "flush": 4}
 _BUFFERED = ("copy", "log")
-_TYPES = {"|u1": 1, "<i4": 2, "<i8": 3, "<f4": 4, "<f8": 5, "<c16": 6}
+# Codes of perdure.h, by the dtype that they have here.
+PLAIN = {"|u1": 1, "<i4": 2, "<i8": 3, "<f4": 4, "<f8": 5, "<c16": 6}
+_DTYPES = {code: text for text, code in PLAIN.items()}
+_MODE_NAMES = {code: text for text, code in MODES.items()}
 _BYTE = 1
 _BYTES_MAX = 2**48
 _CHECKSUM, _NO_CHECKSUM, _MARKS, _COMPARE = 1, 2, 4, 8
 _OWN_REFERENCES = 3  # to an array's root: Array's, that of its view `working`, and the question's
+
+
+@dataclass(frozen=True)
+class ArrayInfo:
+    """An array of a version, as the pool has it: Pool.arrays()."""
+
+    name: str
+    shape: tuple[int, ...]
+    """Extents in elements of `dtype`."""
+    dtype: np.dtype[Any]
+    """uint8, with one extent more, where the pool knows nothing of a dtype of the program's."""
+    mode: str
+    size_bytes: int
+    checksums: bool
+    open: bool
+    """In this process."""
 
 
 class Array:
@@ -61,6 +81,7 @@ class Array:
         self._working: NDArray[Any] | None = None
         self._consistent: NDArray[Any] | None = None
         self._saving = False  # by a commit in the background
+        self._refuses_slices = True
 
     @property
     def name(self) -> str:
@@ -110,11 +131,39 @@ class Array:
     def before_write(self) -> None:
         """After Pool.commit_begin(): waits until the array may be written to again. Local.
 
-        In modes twin and flush that is only after Pool.commit_wait().
+        In mode flush that is only after Pool.commit_wait(), and so it is in mode twin, where an
+        array is committed in place: WrongState.
         """
         self._native.before_write()
         if self._mode in _BUFFERED:
             self._protect(False)
+
+    def resize(self, shape: Shape, buffer: NDArray[Any] | None = None) -> None:
+        """Gives the array other extents, as many as it has, from the next version on.
+
+        Elements stay in row-major order as far as there is room, and new ones are zero. Take
+        `working` and `consistent` anew: what was taken before is read-only, and no longer the
+        array. `buffer` (copy and log): an array of this shape to use as `working`, whose contents
+        the array has then. Older versions keep their extents. The box is forgotten. Local, after
+        restart().
+
+        Raises WrongState while slices of `working` are alive, and in mode twin while a commit is
+        under way; NoSpace, WrongShape (another number of extents), Unsupported (mode flush). All is
+        as before then.
+        """
+        extents = _extents(shape)
+        if len(extents) != len(self._shape):
+            raise WrongShape(
+                f"array '{self._name}' has {len(self._shape)} extents, and keeps as many; not"
+                f" {len(extents)}"
+            )
+        if buffer is not None:
+            _check_buffer(self._name, buffer, extents, self._dtype)
+        size_bytes = _size_bytes(self._name, extents, self._dtype)
+        self._check_old_slices()
+        bare = buffer.reshape(-1).view(np.uint8) if buffer is not None and buffer.size else None
+        self._native.resize(_stored(extents, self._dtype), size_bytes, bare)
+        self._take_shape(extents)
 
     def mark(self, first: int, count: int) -> None:
         """Mode log with marks: elements [first, first + count), in row-major order, were or will be
@@ -147,7 +196,7 @@ class Array:
             )
         if any(extent > _BYTES_MAX for extent in (*whole, *begin)):
             raise InvalidArgument(f"array '{self._name}': no array has 2^48 elements: {whole}")
-        if self._dtype.str not in _TYPES:
+        if self._dtype.str not in PLAIN:
             whole, begin = (*whole, self._dtype.itemsize), (*begin, 0)
         self._native.box(whole or (1,), begin or (0,))
 
@@ -167,8 +216,43 @@ class Array:
                 f"elements {begin} to {begin + count} reach beyond the {size} of array"
                 f" '{self._name}'"
             )
-        scale = 1 if self._dtype.str in _TYPES else self._dtype.itemsize
+        scale = 1 if self._dtype.str in PLAIN else self._dtype.itemsize
         return begin * scale, count * scale
+
+    def _check_old_slices(self) -> None:
+        """Before the array has other memory."""
+        if self._root is None:
+            return
+        count = sys.getrefcount(self._root) - _OWN_REFERENCES
+        if count <= 0:
+            return
+        slices = "a slice" if count == 1 else f"{count} slices"
+        sentence = (
+            f"{slices} of array '{self._name}' {'is' if count == 1 else 'are'} alive, which would "
+            "not be of the array any more when it has another size: del those of before"
+        )
+        if self._refuses_slices:
+            raise WrongState(sentence)
+        warnings.warn(sentence, RuntimeWarning, stacklevel=4)
+
+    def _is_resized(self, info: _api.ArrayInfo) -> bool:
+        """Whether a version has it with other extents, and with all else as it is."""
+        mine, other = _stored(self._shape, self._dtype), tuple(info.shape)
+        bytes_alike = self._dtype.str in PLAIN or mine[-1:] == other[-1:]
+        return (
+            mine != other
+            and len(mine) == len(other)
+            and bytes_alike
+            and info.type == PLAIN.get(self._dtype.str, _BYTE)
+            and info.mode == MODES[self._mode]
+        )
+
+    def _take_shape(self, extents: tuple[int, ...]) -> None:
+        """The pool has given it other memory."""
+        saving = self._saving
+        self._protect(True)
+        self._root = self._working = self._consistent = None
+        self._shape, self._saving = extents, saving
 
     def _check_slices(self, begins: bool, refuse: bool) -> None:
         """Before a commit or restore: slices of `working` that are alive could be stored to when
@@ -227,25 +311,56 @@ def open_array(
     checked_text("the name of an array", name)
     extents = _extents(shape)
     element = _element(name, dtype)
-    size_bytes = math.prod(extents) * element.itemsize
-    if max(size_bytes, *extents, 0) > _BYTES_MAX:
-        raise InvalidArgument(
-            f"array '{name}' of shape {extents} would be larger than 2^48 bytes; make it smaller"
-        )
+    size_bytes = _size_bytes(name, extents, element)
     if mode not in MODES:
         raise InvalidArgument(f"mode '{mode}' of array '{name}' is not {', '.join(MODES)}")
     if buffer is not None:
         _check_buffer(name, buffer, extents, element)
-    code = _TYPES.get(element.str)
-    stored = extents or (1,)
-    if code is None:
+    code = PLAIN.get(element.str, _BYTE)
+    stored = _stored(extents, element)
+    if element.str not in PLAIN:
         kinds.check(name, _kind(element))
-        code, stored = _BYTE, (*extents, element.itemsize)
     bare = buffer.reshape(-1).view(np.uint8) if buffer is not None and buffer.size else None
     native = pool.array(name, code, stored, MODES[mode], flags, size_bytes, bare)
-    if element.str not in _TYPES:
+    if element.str not in PLAIN:
         kinds.add(name, _kind(element))
     return Array(native, name, extents, element, mode)
+
+
+def array_info(native: _api.ArrayInfo, dtype: np.dtype[Any] | None) -> ArrayInfo:
+    """What the pool says, with what the program says of the elements."""
+    stored = tuple(native.shape)
+    plain = np.dtype(_DTYPES[native.type])
+    element = plain if dtype is None else dtype
+    extents = stored
+    if element.str not in PLAIN:
+        if native.type != _BYTE or stored[-1] != element.itemsize:
+            raise WrongShape(
+                f"array '{native.name}' is {plain} {stored} in the pool, which are no elements of"
+                f" {element}"
+            )
+        extents = stored[:-1]
+    elif element != plain:
+        raise WrongShape(f"array '{native.name}' is {plain} {stored} in the pool, not {element}")
+    mode = _MODE_NAMES[native.mode]
+    return ArrayInfo(
+        native.name, extents, element, mode, native.bytes, native.checksums, native.open
+    )
+
+
+def array_infos(pool: _api.Pool, kinds: Kinds, version: int) -> list[ArrayInfo]:
+    """Pool.arrays(); 0: the next version."""
+    return [array_info(each, kinds.dtype_of(each.name)) for each in pool.arrays(version)]
+
+
+def stored_array(pool: _api.Pool, kinds: Kinds, name: str, dtype: DTypeLike | None) -> ArrayInfo:
+    """The array that Pool.array() opens without a shape."""
+    checked_text("the name of an array", name)
+    for each in pool.arrays(0):
+        if each.name == name:
+            known = kinds.dtype_of(name) if dtype is None else _element(name, dtype)
+            return array_info(each, known)
+    raise NotFound(f"the pool has no array '{name}', so a shape is needed to make it")
 
 
 def array_flags(checksums: bool | None, marks: bool, compare: bool) -> int:
@@ -263,6 +378,20 @@ def _extents(shape: Shape) -> tuple[int, ...]:
     if any(extent < 0 for extent in extents):
         raise InvalidArgument(f"a shape has no negative extents: {extents}")
     return extents
+
+
+def _stored(extents: tuple[int, ...], element: np.dtype[Any]) -> tuple[int, ...]:
+    """Extents as the pool counts them."""
+    return (extents or (1,)) if element.str in PLAIN else (*extents, element.itemsize)
+
+
+def _size_bytes(name: str, extents: tuple[int, ...], element: np.dtype[Any]) -> int:
+    size_bytes = math.prod(extents) * element.itemsize
+    if max(size_bytes, *extents, 0) > _BYTES_MAX:
+        raise InvalidArgument(
+            f"array '{name}' of shape {extents} would be larger than 2^48 bytes; make it smaller"
+        )
+    return size_bytes
 
 
 def _element(name: str, dtype: DTypeLike) -> np.dtype[Any]:

@@ -8,8 +8,12 @@ of each scalar and of each array whose dtype is not among the six, as JSON.
 
 from __future__ import annotations
 
+import ast
 import json
 from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
 
 from perdure.api.errors import NoSpace, WrongShape
 from perdure.api.library import _api
@@ -35,6 +39,14 @@ class Kinds:
     def add(self, name: str, kind: str) -> None:
         """Notes the kind of `name`, after check(); raises NoSpace if there are too many names."""
         self._store({**self._kinds, name: kind})
+
+    def dtype_of(self, name: str) -> np.dtype[Any] | None:
+        """Of an array that is stored as bytes; None: it is not, or that is not known yet."""
+        kind = self._kinds.get(name, self._stored.get(name, ""))
+        if not kind.startswith("dtype "):
+            return None
+        text = kind.removeprefix("dtype ")
+        return np.dtype(ast.literal_eval(text) if text.startswith("[") else text)
 
     def restored(self) -> None:
         """Compares with the version that was restored; raises WrongShape if a kind differs."""

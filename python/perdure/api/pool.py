@@ -17,7 +17,17 @@ from typing import Any, Literal, TypeVar
 
 from numpy.typing import DTypeLike, NDArray
 
-from perdure.api.array import Array, Mode, Shape, array_flags, open_array
+from perdure.api.array import (
+    PLAIN,
+    Array,
+    ArrayInfo,
+    Mode,
+    Shape,
+    array_flags,
+    array_infos,
+    open_array,
+    stored_array,
+)
 from perdure.api.errors import Error, InvalidArgument, WrongState
 from perdure.api.kinds import Kinds
 from perdure.api.library import _api
@@ -174,9 +184,9 @@ class Pool:
     def array(
         self,
         name: str,
-        shape: Shape,
-        dtype: DTypeLike = float,
-        mode: Mode = "copy",
+        shape: Shape | None = None,
+        dtype: DTypeLike | None = None,
+        mode: Mode | None = None,
         *,
         checksums: bool | None = None,
         marks: bool = False,
@@ -186,12 +196,14 @@ class Pool:
         """Finds or makes the array `name` (1 to 255 bytes of UTF-8) of this rank.
 
         shape      extents in elements, row-major: an int or up to 8 of them (7 for a dtype that is
-                   not among those of perdure.h); an extent may be 0, and () is one element
-        dtype      any but object. In the pool uint8, int32, int64, float32, float64 and complex128
-                   are elements; all others, structures too, are bytes
-        mode       copy: a commit copies `working`; twin: `consistent` is read and all of `working`
-                   written, and a commit swaps them; log: a commit copies pages that changed;
-                   flush: one copy without versions
+                   not among those of perdure.h); an extent may be 0, and () is one element.
+                   Default: those that the pool has, and dtype, mode and checksums as well
+        dtype      any but object; default float, or what the pool has. In the pool uint8, int32,
+                   int64, float32, float64 and complex128 are elements; all others, structures too,
+                   are bytes
+        mode       default copy. copy: a commit copies `working`; twin: `consistent` is read and all
+                   of `working` written, and a commit swaps them; log: a commit copies pages that
+                   changed; flush: one copy without versions
         checksums  of every block; default: in copy and log
         marks      log: the program names what changed, with mark()
         compare    log: changed pages are found by comparing, as they are in arrays of up to 16 KiB.
@@ -205,12 +217,40 @@ class Pool:
         has been; a new array is zero, except that `buffer` stays. It is part of the pool from the
         next commit on. Local: ranks may have other arrays, or of other shapes. Raises WrongShape if
         this rank's part of the pool holds the name with another shape, dtype or mode, NoSpace,
-        InvalidArgument, TypeError for a dtype that can't be stored.
+        InvalidArgument, TypeError for a dtype that can't be stored; NotFound without a shape if the
+        pool lacks the array. Without a shape, a dtype that is not among those of perdure.h has to
+        be given before restart().
         """
+        if shape is None:
+            held = stored_array(self._native, self._kinds, name, dtype)
+            shape, dtype = held.shape, held.dtype
+            mode = mode or held.mode  # type: ignore[assignment]
+            checksums = held.checksums if checksums is None else checksums
         flags = array_flags(checksums, marks, compare)
-        made = open_array(self._native, self._kinds, name, shape, dtype, mode, flags, buffer)
+        made = open_array(
+            self._native, self._kinds, name, shape, dtype, mode or "copy", flags, buffer
+        )
+        made._refuses_slices = self._refuses_slices
         self._arrays.append(made)
         return made
+
+    def arrays(self, version: int = 0) -> list[ArrayInfo]:
+        """The arrays that this rank has in one of versions().
+
+        0: in the next version; before restart(), those that it will bring back. Local. Raises
+        NotFound.
+        """
+        return array_infos(self._native, self._kinds, version)
+
+    def remove(self, array: Array) -> None:
+        """Closes the array and drops it from the next version on.
+
+        numpy arrays that were taken of it keep their contents. Local; waits until a commit that is
+        under way has read it.
+        """
+        array._native.remove()
+        array._let_go()
+        self._arrays = [each for each in self._arrays if each is not array]
 
     def scalars(self, **values: Any) -> Scalars:
         """Ties scalars to the pool: attributes of what is returned, with these initial values.
@@ -300,14 +340,25 @@ class Pool:
         """As restart(), of `version`, in its place or at any time after it.
 
         The next commit goes on from there under a new number; newer versions are abandoned, and can
-        be restored as well until their space is needed. Arrays that `version` lacks become zero,
-        scalars stay. Collective. Raises NotFound, WrongShape, Damaged, and leaves all as it was.
+        be restored as well until their space is needed. Arrays have the extents that they have in
+        `version` (WrongShape for one with a `buffer` of another shape: resize() it first). Arrays
+        that `version` lacks become zero, scalars stay. Collective. Raises NotFound, WrongShape,
+        Damaged, and leaves all as it was.
         """
         self._check_slices(False)
+        number = version_number(version)
+        resized = self._other_shapes_of(number)
+        for array, _ in resized:
+            array._check_old_slices()
+        given = [(array._native, list(info.shape)) for array, info in resized]
+        bytes_of = [info.bytes for _, info in resized]
         try:
-            self._ending(partial(self._native.restore, version_number(version)))
+            self._ending(partial(self._native.restore, number, given, bytes_of))
         finally:
             self._turn()
+        for array, info in resized:
+            stored = tuple(info.shape)
+            array._take_shape(stored if array.dtype.str in PLAIN else stored[:-1])
         self._kinds.restored()
 
     def delete_version(self, version: int) -> None:
@@ -358,6 +409,17 @@ class Pool:
 
     def __repr__(self) -> str:
         return f"<perdure.Pool {self._path}{', closed' if self.closed else ''}>"
+
+    def _other_shapes_of(self, version: int) -> list[tuple[Array, _api.ArrayInfo]]:
+        """Open arrays that only have other extents in a version; [] if it is not there."""
+        if not any(each.version == version for each in self.versions()):
+            return []
+        held = {each.name: each for each in self._native.arrays(version)}
+        return [
+            (array, held[array.name])
+            for array in self._arrays
+            if array.name in held and array._is_resized(held[array.name])
+        ]
 
     def _ending(self, call: Callable[[], T]) -> T:
         """Runs a call that ends a commit under way, unless it is refused."""

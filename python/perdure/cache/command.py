@@ -13,7 +13,7 @@ from perdure.cache.left import recover_group, together
 from perdure.cache.predict_command import predict_command
 from perdure.core import load_core
 from perdure.documents import fields, print_json
-from perdure.ending import FAILED
+from perdure.exit_codes import FAILED
 from perdure.failures import Failed, Wrong
 from perdure.option_groups import AsJson
 from perdure.progress import progress
@@ -85,7 +85,7 @@ def state_of(part: _core.FoundPart) -> str:
 
 
 def part_json(part: _core.FoundPart) -> dict:
-    """A part as plain values; sizes in bytes, times in nanoseconds since the epoch."""
+    """A part as plain values; sizes in bytes, times in nanoseconds since 1970."""
     return {
         "file": part.path,
         "part": part.file,

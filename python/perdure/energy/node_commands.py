@@ -17,10 +17,12 @@ from perdure.energy.output import warn
 from perdure.energy.probe import probe_node, rows_of
 from perdure.energy.profile.file import OPERATIONS, check_machine, read_profile
 from perdure.energy.quantities import Wrong
+from perdure.exit_codes import FAILED, SIGNALLED
+from perdure.failures import NotExecutable
 from perdure.files import write_text
 from perdure.option_groups import AsJson, output_file
-from perdure.programs import shell_code, wait_for
-from perdure.screen import console, say
+from perdure.programs import program_path, shell_code, wait_for
+from perdure.screen import console
 from perdure.tables import table
 
 _CLOCKS = {"kHz": 1, "MHz": 1_000, "GHz": 1_000_000}
@@ -133,7 +135,7 @@ def restore(
     if removed:
         warn(f"{removed} files of writer tokens that nobody used were removed")
     if report["failed"]:
-        raise typer.Exit(1)
+        raise typer.Exit(FAILED)
 
 
 def _settings(
@@ -233,15 +235,12 @@ def _run_within(session: Any, op: str, command: list[str]) -> int:
     try:
         session.acquire(op)
         if early:
-            return 128 + early[0]
+            return SIGNALLED + early[0]
+        program = program_path(command[0])
         try:
-            child = subprocess.Popen(command)  # noqa: S603
-        except FileNotFoundError:
-            say(f"perdure: {command[0]}: there is no such command", err=True)
-            return 127
+            child = subprocess.Popen(command, executable=program)  # noqa: S603
         except OSError as failure:
-            say(f"perdure: {command[0]}: {failure.strerror}", err=True)
-            return 126
+            raise NotExecutable(f"{command[0]}: {failure.strerror}") from None
         for number in early:  # that came while it was started
             child.send_signal(number)
         return shell_code(wait_for(child))

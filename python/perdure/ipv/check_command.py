@@ -8,12 +8,10 @@ from typing import Annotated
 import typer
 
 from perdure.documents import print_json
-from perdure.ending import FAILED
+from perdure.exit_codes import FAILED, RULE_BROKEN
 from perdure.ipv.watched import run_watched
 from perdure.screen import say
 from perdure.units import bytes_text
-
-VIOLATIONS = 86
 
 
 def check(
@@ -43,7 +41,7 @@ def check(
         say("perdure: the program has no objects: name them by perdure_ipv_object()", err=True)
         code = code or FAILED
     if any(report["violation_count"] for report in reports):
-        code = code or VIOLATIONS
+        code = code or RULE_BROKEN
     raise typer.Exit(code)
 
 

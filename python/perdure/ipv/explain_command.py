@@ -32,8 +32,10 @@ _COLUMNS = 100
 
 
 def explain(
-    file: Annotated[Path, typer.Argument(help="The file that `perdure-clang --ipv-explain` "
-                                         "wrote.")] = Path("ipv.json"),
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="The file that `perdure-clang --ipv-explain` "
+                             "wrote.")
+    ] = Path("ipv.json"),
     record: Annotated[
         Path | None,
         typer.Option(metavar="FILE",
@@ -41,7 +43,7 @@ def explain(
                      "objects, with their size, whether they are carried, and their tier."),
     ] = None,
     function: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="Show only functions with this in their "
+        str | None, typer.Option(metavar="NAME", help="Show only functions with this in their "
                                  "name.")
     ] = None,
     everything: Annotated[

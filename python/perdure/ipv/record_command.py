@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from perdure.documents import print_json
-from perdure.ending import FAILED
+from perdure.exit_codes import FAILED
 from perdure.ipv.advice import UNMARKED, advice_lines, judge
 from perdure.ipv.watched import place_text, run_watched
 from perdure.screen import console, say

@@ -13,6 +13,7 @@ import typer
 
 from perdure.core import load_core
 from perdure.documents import print_json
+from perdure.exit_codes import DONE, FAILED
 from perdure.failures import Failed, Stopped, Wrong
 from perdure.files import write_bytes
 from perdure.option_groups import AsJson, output_file
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Look at pools, check, drain and remove them.", no_args_is_help=True)
 
-DAMAGED = 1  # exit code: what was looked at is not whole
 _NUMPY_TYPES = {
     "byte": "u1",
     "int32": "<i4",
@@ -149,7 +149,7 @@ def show_versions(pool: PoolPath, as_json: AsJson = False) -> None:
         print_versions(report, console())
     if report.version is None:
         say(f"perdure: {pool} is damaged; see `perdure pool check {pool}`", err=True)
-        raise typer.Exit(DAMAGED)
+        raise typer.Exit(FAILED)
 
 
 @app.command("check")
@@ -172,7 +172,7 @@ def check_pool(
         version = "no version yet" if report.version is None else f"version {report.version}"
         verdict = "damaged" if damaged else f"whole, a restart gives {version}"
         out.print(f"{pool}: {verdict}" + ("" if data else " (data was not read)"))
-    raise typer.Exit(DAMAGED if damaged else 0)
+    raise typer.Exit(FAILED if damaged else DONE)
 
 
 @app.command("dump")
@@ -181,10 +181,10 @@ def dump_array(
     name: Annotated[
         str, typer.Argument(metavar="ARRAY", help="An array; `perdure pool show` lists the names.")
     ],
-    rank: Annotated[int, typer.Option(metavar="RANK", min=0, help="The rank whose part of the "
-                                      "array is written.")] = 0,
+    rank: Annotated[int, typer.Option(metavar="RANK", min=0, help="The rank whose array is "
+                                      "written.")] = 0,
     out: Annotated[
-        Path | None, output_file("--out", "-o", help="Write the array to this .npy file; - "
+        Path | None, output_file("-o", "--output", help="Write the array to this .npy file; - "
                                  "writes its bytes to stdout.")
     ] = None,
 ) -> None:
@@ -253,7 +253,7 @@ def drain_pool(
     if report.stopped:
         raise Stopped("stopped; the same command goes on")
     if report.problems or any(each.problem for each in report.versions):
-        raise typer.Exit(DAMAGED)
+        raise typer.Exit(FAILED)
 
 
 @app.command("verify")
@@ -292,7 +292,7 @@ def verify_levels(
         print_levels(report, console())
     whole = any(not each.problem for each in report.drained)
     borne = whole or any(each.losses > 0 for each in report.kept)
-    raise typer.Exit(0 if borne and not report.problems else DAMAGED)
+    raise typer.Exit(DONE if borne and not report.problems else FAILED)
 
 
 @app.command("rm")

@@ -30,9 +30,9 @@ def iteration_of(catalogue: _core.Catalogue | None) -> int | None:
 
 
 def name_text(entry: _core.ArrayEntry | _core.ScalarEntry) -> str:
-    """The name of an array or scalar, and its part if it has one."""
-    part = getattr(entry, "part", 0)
-    return f"{one_line(entry.name)}, part {part}" if part else one_line(entry.name)
+    """The name of an array or scalar, and the array's piece if it is one of several."""
+    piece = getattr(entry, "part", 0)
+    return f"{one_line(entry.name)}, piece {piece}" if piece else one_line(entry.name)
 
 
 def owner_text(pool: _core.PoolReport) -> str:
@@ -66,7 +66,7 @@ def findings_of(pool: _core.PoolReport) -> list[tuple[str, str, str]]:
 
 
 def pool_json(pool: _core.PoolReport) -> dict:
-    """A report as plain values; sizes in bytes, times in nanoseconds since the epoch."""
+    """A report as plain values; sizes in bytes, times in nanoseconds since 1970."""
     return {
         "directory": pool.directory,
         "owner": {"uid": pool.owner, "name": owner_text(pool)},
@@ -86,7 +86,7 @@ def pool_json(pool: _core.PoolReport) -> dict:
 
 
 def versions_json(pool: _core.PoolReport) -> list[dict]:
-    """The versions that can be restored, newest first; times in nanoseconds since the epoch."""
+    """The versions that can be restored, newest first; times in nanoseconds since 1970."""
     return [fields(held, _VERSION) for held in pool.versions]
 
 

@@ -10,6 +10,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from perdure.exit_codes import ENDED_BY_US, SIGNALLED, UNCLOSED
 from perdure.run.bell import ENDING, Bell
 from perdure.run.leftovers import remove_leftovers
 from perdure.run.live import Live
@@ -21,8 +22,6 @@ from perdure.run.rehearsal import Rehearsal
 from perdure.run.stall import StallWatch
 from perdure.screen import one_line
 
-ENDED_BY_US = 124  # exit code, as of timeout(1)
-UNCLOSED = 123  # the launcher says 0, but not all ranks have closed their pools
 OUR_ENDINGS = ("timeout", "hang", "stall", "lost")
 _POLL_S = 0.2
 _POLL_S_PER_RANK = 0.002
@@ -86,7 +85,7 @@ class Attempt:
             return ENDED_BY_US
         if self.ended == "unclosed":
             return UNCLOSED
-        return self.status if self.status >= 0 else 128 - self.status
+        return self.status if self.status >= 0 else SIGNALLED - self.status
 
 
 def attempt_environment(

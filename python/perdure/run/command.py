@@ -50,7 +50,7 @@ Command = Annotated[
 Restarts = Annotated[
     int | None,
     typer.Option(metavar="N", min=0, help="Start again up to N times after a failure.",
-                 show_default="0; 1 with --kill-at, S with --spares"),
+                 show_default="0; 1 with --kill-at, N with --spares"),
 ]
 KillAt = Annotated[
     str | None,
@@ -77,7 +77,7 @@ Cache = Annotated[
                  "slash, name) matches; may be repeated."),
 ]
 CacheOptions = Annotated[
-    str, typer.Option(metavar="K=V;…", help="How files are cached, for example "
+    str, typer.Option(metavar="NAME=VALUE;…", help="How files are cached, for example "
                       "'directory=/mnt/pmem;ack=async'.")
 ]
 AnyOwner = Annotated[
@@ -87,7 +87,7 @@ AnyOwner = Annotated[
 ]
 Spares = Annotated[
     int | None,
-    typer.Option(metavar="S", min=0, help="Leave S nodes of the allocation unused, and take one "
+    typer.Option(metavar="N", min=0, help="Leave N nodes of the allocation unused, and take one "
                  "of them for each that is lost.", show_default=False),
 ]
 Requeue = Annotated[
@@ -129,11 +129,9 @@ def run(
     ended with 0 before all ranks had closed their pools. SIGUSR1 makes it end after one more
     commit.
 
-    Example: perdure run --cache '*.dat' -- mpiexec -n 4 ./solver
-
-    Example: perdure run --restarts 5 --stall-timeout 1h -- mpiexec -n 4 ./solver
-
-    Example: perdure run --spares 1 --requeue -- srun -n 12 ./solver
+    Examples: perdure run --restarts 5 --stall-timeout 1h -- mpiexec -n 4 ./solver;
+    perdure run --cache '*.dat' -- mpiexec -n 4 ./solver;
+    perdure run --spares 1 --requeue -- srun -n 12 ./solver
     """
     rehearsal = rehearsal_asked(kill_at, kill_rank, kill_point, command)
     spread = _spread(command, spares, requeue, run_dir)

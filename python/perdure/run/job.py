@@ -11,11 +11,12 @@ from functools import partial
 from pathlib import Path
 from typing import IO, TypeVar
 
+from perdure.exit_codes import FAILED, LEFT_BEHIND, NO_PROGRAM, NOT_EXECUTABLE, REMAINING
 from perdure.run.allocation import NoAllocation, NoAnswer
 from perdure.run.attempt import Attempt, AttemptRun, Limits, attempt_environment
 from perdure.run.bell import Bell
 from perdure.run.directory import run_directory
-from perdure.run.left_behind import LEFT_BEHIND, LeftPart, settle
+from perdure.run.left_behind import LeftPart, settle
 from perdure.run.live import Live
 from perdure.run.node_watch import NodeWatch
 from perdure.run.page import Phase, RunPages
@@ -27,10 +28,6 @@ from perdure.run.spread import Spread, TooFewNodes, attempt_name, nodes_text
 from perdure.screen import some_of
 from perdure.units import seconds_text
 
-_CANNOT_START = 127  # exit codes, as a shell gives them
-_CANNOT_EXECUTE = 126
-_CANNOT_END = 125
-_CANNOT_PLACE = 1
 _PROCESSES_NAMED = 16
 _PATIENCE_S = 180.0  # with a scheduler that does not answer: it may wait for the lost node itself
 _ASK_AGAIN_S = 1.0
@@ -94,16 +91,16 @@ def run_job(request: JobRequest, live: Live) -> JobResult:
                 _settle(result, [place for place in (directory, shared) if place], live)
         except (NoAllocation, NoPlace) as wrong:
             live.say(str(wrong))
-            result.exit_code = result.exit_code or _CANNOT_PLACE
+            result.exit_code = result.exit_code or FAILED
         except ProcessesRemain as remaining:
             live.say(f"no restart: {remaining}")
-            result.exit_code = _CANNOT_END
+            result.exit_code = REMAINING
         except FileNotFoundError:
             live.say(f"there is no program '{request.command[0]}'")
-            result.exit_code = _CANNOT_START
+            result.exit_code = NO_PROGRAM
         except PermissionError:
             live.say(f"'{request.command[0]}' can't be executed")
-            result.exit_code = _CANNOT_EXECUTE
+            result.exit_code = NOT_EXECUTABLE
     result.seconds = time.monotonic() - began
     return result
 
@@ -123,7 +120,7 @@ def _run_attempts(
             command, nodes, lost = _place(request, number, environment, bell, live)
         except TooFewNodes as few:
             live.say(str(few))
-            result.exit_code = result.exit_code or _CANNOT_PLACE
+            result.exit_code = result.exit_code or FAILED
             return
         tree = ProcessTree(command, environment, request.output)
         watch = NodeWatch(request.spread.allocation, nodes) if request.spread else None

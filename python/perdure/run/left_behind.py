@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from perdure import _core
 
-LEFT_BEHIND = 122  # exit code, of processes too (src/base/process_end.hpp)
 _NOTE_BYTES_MAX = 3 * 4096
 
 

@@ -39,7 +39,7 @@ _OF_PROCESS = re.compile(r"__KMP_REGISTERED_LIB_(\d+)_\d+")
 
 
 def remove_leftovers(since: float, directory: Path = SHARED_MEMORY) -> list[str]:
-    """Removes leftovers made after `since` (seconds since the epoch) and returns their names."""
+    """Removes leftovers made after `since` (seconds since 1970) and returns their names."""
     found = _candidates(since, directory)
     if not found:
         return []

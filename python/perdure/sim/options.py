@@ -33,21 +33,23 @@ class MachineOptions:
 
     preset: Annotated[
         str,
-        typer.Option(metavar="NAME", help="Parts that go together; see `perdure sim policies`."),
+        typer.Option(metavar="NAME", help="Memory models that go together; see `perdure sim "
+                     "policies`."),
     ] = DEFAULT_PRESET
     dram_part: Annotated[
         str | None,
         typer.Option(metavar="DEVICE", show_default=False,
-                     help="The part of DRAM, instead of the preset's; see `perdure devices`."),
+                     help="The memory model of DRAM, instead of the preset's; see `perdure "
+                     "devices`."),
     ] = None
     mram_part: Annotated[
         str | None,
-        typer.Option(metavar="DEVICE", help="The part of MRAM, instead of the preset's.",
+        typer.Option(metavar="DEVICE", help="The memory model of MRAM, instead of the preset's.",
                      show_default=False),
     ] = None
     flash_part: Annotated[
         str | None,
-        typer.Option(metavar="DEVICE", help="The part of flash, instead of the preset's.",
+        typer.Option(metavar="DEVICE", help="The memory model of flash, instead of the preset's.",
                      show_default=False),
     ] = None
     mix_assemblies: Annotated[

@@ -16,7 +16,7 @@ import typer
 
 from perdure.core import load_core
 from perdure.documents import print_json
-from perdure.ending import FAILED, INTERRUPTED
+from perdure.exit_codes import DONE, FAILED, INTERRUPTED
 from perdure.failures import Wrong
 from perdure.files import remove
 from perdure.option_groups import by_default, grouped, output_file
@@ -104,7 +104,7 @@ class Through:
     ] = None
     compute: Annotated[
         str | None,
-        typer.Option(metavar="SECONDS", help="Time of the program without recording, for the "
+        typer.Option(metavar="TIME", help="Time of the program without recording, for the "
                      "simulator.", show_default=False),
     ] = None
 
@@ -147,7 +147,7 @@ def record(
     else:
         code, traces = run_recorded(command, output, options)
     is_whole = _tell_all(core, output, traces, as_json, code)
-    raise typer.Exit(shell_code(code) or (0 if is_whole else FAILED))
+    raise typer.Exit(shell_code(code) or (DONE if is_whole else FAILED))
 
 
 def _record_in_valgrind(
@@ -225,7 +225,7 @@ def info(
             say(f"perdure: {failure}", err=True)
             is_whole = False
     _print(traces_read, as_json)
-    raise typer.Exit(0 if is_whole else FAILED)
+    raise typer.Exit(DONE if is_whole else FAILED)
 
 
 @app.command("import")
@@ -240,7 +240,7 @@ def import_(
                                            "for stdout.")],
     columns: Annotated[
         str | None,
-        typer.Option(metavar="NAMES", help="The columns of csv, in their order, as "
+        typer.Option(metavar="NAME,…", help="The columns of csv, in their order, as "
                      "time,op,size,address.  [default: the first line]",
                      show_default=False),
     ] = None,

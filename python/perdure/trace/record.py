@@ -14,9 +14,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from perdure.failures import Failed, NoProgram, Wrong
+from perdure.failures import Failed, Wrong
 from perdure.files import remove
-from perdure.programs import end_text, run_to_end, wait_for
+from perdure.programs import end_text, program_path, run_to_end, wait_for
 
 if TYPE_CHECKING:
     from perdure._core import TraceImport
@@ -105,8 +105,7 @@ def run_in_valgrind(
     valgrind = shutil.which("valgrind")
     if valgrind is None:
         raise NoTrace("valgrind is not installed (Debian: valgrind)")
-    if shutil.which(command[0]) is None:
-        raise NoProgram(f"{command[0]}: there is no such program")
+    program_path(command[0])
     out, into = os.pipe()
     lackey = [valgrind, "--tool=lackey", "--trace-mem=yes", f"--log-fd={into}", *command]
     source = f"/dev/fd/{out}"

@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from perdure.exit_codes import DONE, FAILED
 from perdure.option_groups import picture_file
 from perdure.programs import CLONE, ProgramFailed
 from perdure.progress import progress
@@ -54,11 +55,11 @@ def demo(
         killing, costs = _run(size, iterations, protect)
     except ProgramFailed as failure:
         typer.echo(f"perdure: {failure}", err=True)
-        raise typer.Exit(1) from None
+        raise typer.Exit(FAILED) from None
     print(f"\nall of it took {seconds_text(time.monotonic() - began)}")
     if not no_picture:
         _draw(killing, costs, picture or _default_picture())
-    raise typer.Exit(0 if killing.equal else 1)
+    raise typer.Exit(DONE if killing.equal else FAILED)
 
 
 def _run(size: Size, iterations: int, protect: str) -> tuple[Killing, list]:
@@ -82,7 +83,7 @@ def _draw(killing: Killing, costs: list, file: Path) -> None:
         picture.draw(killing, costs, file)
     except (OSError, ValueError) as failure:
         typer.echo(f"perdure: {file} was not drawn: {failure}", err=True)
-        raise typer.Exit(1) from None
+        raise typer.Exit(FAILED) from None
     sys.stdout.flush()
     print(f"picture: {_short(file)}")
 

@@ -5,7 +5,7 @@ Level 0 is the cheapest. Failures of class m need the newest checkpoint on level
 pattern is n segments of work; after segment k the checkpoint goes to the highest level whose
 `every` divides k, and the last one to the top. Failures are exponential and strike in work,
 checkpoints and restarts. Expected cost from each segment and each restart until the pattern's end
-is one linear system of 2n unknowns, as Markov rewards; docs/energy_plan.md writes it out.
+is one linear system of 2n unknowns, as Markov rewards; docs/energy_inside.md writes it out.
 
 A restart reads from the level on which the checkpoint is. Pure functions; times in s.
 

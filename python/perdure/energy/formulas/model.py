@@ -10,7 +10,7 @@ Both the expected time and the expected energy of one interval have the form P e
 (class `Cost`), so one equation, (1 - x) e^x = 1 - (P + Q) / P with x = lambda T, gives every
 optimum. Sources: Vaidya, On Checkpoint Latency, 1995 (chain and total); Saito, Sato, Sato and
 Matsuoka, FTXS 2013 ("the paper": sojourn times, J, EPE); Young 1974; Daly 2006. The split into
-states, energy optimum and downtime are derived in docs/energy_plan.md and tested by simulation.
+states, energy optimum and downtime are derived in docs/energy_inside.md and tested by simulation.
 
 Functions take floats or numpy arrays and broadcast. They check nothing: see plan/settings.py.
 """

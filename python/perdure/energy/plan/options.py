@@ -31,7 +31,7 @@ def _text(meta: str, help_: str, default: str | bool = False) -> Any:
 
 Profiles = Annotated[
     list[Path] | None,
-    typer.Argument(metavar="[PROFILE…]", help="Files that `perdure energy profile` wrote, one "
+    typer.Argument(metavar="PROFILE…", help="Files that `perdure energy profile` wrote, one "
                    "for each level."),
 ]
 PlanFile = Annotated[Path, typer.Argument(metavar="PLAN", help="A plan that `perdure energy plan"
@@ -281,7 +281,7 @@ class OutputOptions:
     """Where a plan goes."""
 
     output: Annotated[
-        Path | None, output_file("--output", "-o", help="Write the plan to this file.")
+        Path | None, output_file("-o", "--output", help="Write the plan to this file.")
     ] = None
     as_json: AsJson = False
     plot: Annotated[

@@ -12,7 +12,6 @@ from typing import Annotated, Any
 import typer
 
 from perdure.documents import print_json
-from perdure.ending import INTERRUPTED
 from perdure.energy import quantities as q
 from perdure.energy.formulas.monte_carlo import (
     Gaps,
@@ -27,6 +26,7 @@ from perdure.energy.laws.law import Law
 from perdure.energy.output import warn
 from perdure.energy.plan.file import ReadPlan, read_plan
 from perdure.energy.plan.options import FailureOptions, PlanFile
+from perdure.exit_codes import INTERRUPTED
 from perdure.option_groups import AsJson, grouped
 from perdure.screen import console, say
 from perdure.tables import table

@@ -35,6 +35,7 @@ from perdure.energy.profile.profiling import (
     wear_text,
 )
 from perdure.energy.quantities import Wrong, parse_size
+from perdure.exit_codes import FAILED
 from perdure.failures import Stopped
 from perdure.option_groups import by_default, output_file, picture_file
 from perdure.progress import progress
@@ -77,20 +78,20 @@ def _confirm(target: Target, wish: Wish, yes: bool) -> None:
     if not sys.stdin.isatty():
         raise Wrong("nothing was written: nobody can be asked here; say --yes to write so much")
     if not typer.confirm("Measure?", err=True):
-        raise typer.Exit(1)
+        raise typer.Exit(FAILED)
 
 
 @app.command("run", no_args_is_help=True)
 def run(
     path: Annotated[
-        Path, typer.Argument(metavar="DEVICE_OR_PATH", help="A directory on the device, or, with "
+        Path, typer.Argument(metavar="DIR|DEVICE", help="A directory on the device, or, with "
                              "--destroy, an unused block device.")
     ],
     output: Annotated[
         Path | None, output_file(
-            "--output", "-o", help="The new profile.  [default: perdure-energy-DEVICE.json]")
+            "-o", "--output", help="The new profile.  [default: perdure-energy-DEVICE.json]")
     ] = None,
-    ops: Annotated[str, typer.Option("--op", metavar="LIST", help="What is measured: read, "
+    ops: Annotated[str, typer.Option("--op", metavar="read|write,…", help="What is measured: read, "
                                      "write, or both.")] =
     "read,write",
     writers: Annotated[str, typer.Option(metavar="N,…", help="Numbers of processes that work "
@@ -254,7 +255,7 @@ def check(
 def merge(
     files: Annotated[list[Path], typer.Argument(metavar="PROFILE…", help="Two profiles or "
                                                 "more.")],
-    output: Annotated[Path, output_file("--output", "-o", help="The file that gets the merged "
+    output: Annotated[Path, output_file("-o", "--output", help="The file that gets the merged "
                                         "profile.")],
 ) -> None:
     """Make one profile of several of the same device; a point in two is the newer one's.
@@ -270,7 +271,7 @@ def merge(
 def plot(
     file: File,
     output: Annotated[
-        Path, picture_file("--output", "-o", help="The file that gets the picture")
+        Path, picture_file("-o", "--output", help="The file that gets the picture")
     ],
 ) -> None:
     """Draw throughput, power and energy against writers, with their confidence.

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from perdure.documents import fields, print_json
-from perdure.ending import INTERRUPTED
+from perdure.exit_codes import INTERRUPTED
 from perdure.option_groups import AsJson, grouped
 from perdure.screen import Screen, console, say
 from perdure.sim.options import (

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from perdure.documents import json_text
-from perdure.ending import INTERRUPTED
+from perdure.exit_codes import INTERRUPTED
 from perdure.failures import Wrong
 from perdure.option_groups import AsJson, grouped
 from perdure.screen import console, say
