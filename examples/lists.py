@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # A list that is twice as long in each version.
 import numpy as np
+
 import perdure
 
 with perdure.open("lists") as pool:

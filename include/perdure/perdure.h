@@ -274,8 +274,8 @@ PERDURE_API int perdure_delete_version(perdure_pool* pool, uint64_t version);
 
 /* Where the application writes: the buffer (copy, log) or the working copy (twin). Changes with
  * every commit and restore for twin, else only with the extents: a pointer of before then leads
- * into a version (PERDURE_CHECK=1 ends a program that stores there). NULL before perdure_restart().
- * */
+ * into a version (PERDURE_CHECK=1 ends a program that stores there). NULL before
+ * perdure_restart(). */
 PERDURE_API void* perdure_working(perdure_array* array);
 
 /* Twin: the last committed copy, read-only. Copy, log: the buffer. NULL before restart. */

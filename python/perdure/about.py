@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import Annotated
 
 import typer
+
+import perdure
 
 
 def version_text() -> str:
@@ -15,7 +16,7 @@ def version_text() -> str:
     try:
         number = version("perdure")
     except PackageNotFoundError:  # of a clone, or of a prefix
-        number = str(import_module("perdure._api").library_version)
+        number = str(perdure.__version__)
     return f"perdure {number}"
 
 
@@ -30,8 +31,10 @@ def show_version() -> None:
 def show_help(
     context: typer.Context,
     words: Annotated[
-        list[str] | None, typer.Argument(metavar="VERB…", help="The words of a verb, such as: "
-                                         "pool ls.  [default: all verbs]")
+        list[str] | None,
+        typer.Argument(
+            metavar="VERB…", help="The words of a verb, such as: pool ls.  [default: all verbs]"
+        ),
     ] = None,
 ) -> None:
     """Show what a verb does and its options, as its --help does.

@@ -86,7 +86,7 @@ def restore(win: Any, version: int) -> None:
 
     The next commit goes on from there under a new number. No epoch may have operations under way.
     """
-    _pool_of(win).restore(version_number(version))
+    _pool_of(win).restore(version_number(version), [], [])
 
 
 def delete_version(win: Any, version: int) -> None:

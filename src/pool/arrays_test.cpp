@@ -321,6 +321,23 @@ TEST_F(Arrays, that_are_erased_give_their_room_back_when_no_version_needs_it) {
   EXPECT_EQ(reinterpret_cast<const std::int64_t*>(u->consistent())[999], last);
 }
 
+TEST_F(Arrays, that_are_erased_and_made_anew_do_not_come_back_when_they_are_closed) {
+  open();
+  VersionedArray* u = array("u", shape(ArrayMode::copy, 100));
+  restart(0);
+  words(u)[0] = 1;
+  commit();
+  ASSERT_TRUE(pool_->close_array(u, true).ok());
+  u = array("u", shape(ArrayMode::copy, 100));
+  EXPECT_EQ(words(u)[0], 0);
+  ASSERT_TRUE(pool_->close_array(u, false).ok());  // it was never committed
+  EXPECT_EQ(pool_->held_shape("u"), nullptr);
+  commit();
+  crash();
+  open();
+  EXPECT_EQ(pool_->held_shape("u"), nullptr);
+}
+
 TEST_F(Arrays, that_are_opened_during_a_commit_are_not_part_of_it) {
   open();
   VersionedArray* u = array("u", shape(ArrayMode::copy, 100));

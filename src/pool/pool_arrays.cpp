@@ -121,8 +121,11 @@ Status Pool::close_array(VersionedArray* array, bool erase) {
   const bool part_of_commit = version != nullptr && version->has(*array);
   if (part_of_commit) PERDURE_TRY(before_write(*array));
   OpenArrays::OpenArray closed = open_.take(*array, restarted_);
-  if (part_of_commit) version->retired.push_back({std::move(closed.array), erase});
-  if (erase) {
+  // The head may have one of that name that was erased since, which it is not.
+  const bool is_held = array->part_of_version() != 0 && array->part_of_version() <= head();
+  const bool goes = erase || !(closed.known || is_held || part_of_commit);
+  if (part_of_commit) version->retired.push_back({std::move(closed.array), goes});
+  if (goes) {
     open_.erase_entry(closed.entry);
   } else if (!part_of_commit) {
     open_.take_entry_of(retained_.arrays_of(head()), closed.entry);

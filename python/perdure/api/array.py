@@ -219,17 +219,22 @@ class Array:
         scale = 1 if self._dtype.str in PLAIN else self._dtype.itemsize
         return begin * scale, count * scale
 
+    def _living_slices(self) -> str:
+        """Those of `working`, in words; "": there are none."""
+        count = 0 if self._root is None else sys.getrefcount(self._root) - _OWN_REFERENCES
+        if count <= 0:
+            return ""
+        slices = "a slice" if count == 1 else f"{count} slices"
+        return f"{slices} of array '{self._name}' {'is' if count == 1 else 'are'} alive"
+
     def _check_old_slices(self) -> None:
         """Before the array has other memory."""
-        if self._root is None:
+        living = self._living_slices()
+        if not living:
             return
-        count = sys.getrefcount(self._root) - _OWN_REFERENCES
-        if count <= 0:
-            return
-        slices = "a slice" if count == 1 else f"{count} slices"
         sentence = (
-            f"{slices} of array '{self._name}' {'is' if count == 1 else 'are'} alive, which would "
-            "not be of the array any more when it has another size: del those of before"
+            f"{living}, which would not be of the array any more when it has another size: "
+            "del those of before"
         )
         if self._refuses_slices:
             raise WrongState(sentence)
@@ -257,12 +262,9 @@ class Array:
     def _check_slices(self, begins: bool, refuse: bool) -> None:
         """Before a commit or restore: slices of `working` that are alive could be stored to when
         that is no longer the program's turn; `begins` a commit in the background."""
-        if self._root is None or not (begins or self._mode == "twin"):
+        living = self._living_slices() if begins or self._mode == "twin" else ""
+        if not living:
             return
-        count = sys.getrefcount(self._root) - _OWN_REFERENCES
-        if count <= 0:
-            return
-        slices = "a slice" if count == 1 else f"{count} slices"
         when = (
             "a store through them would reach a committed version, as the copies swap places"
             if self._mode == "twin"
@@ -271,7 +273,7 @@ class Array:
         )
         remedy = "make slices anew after before_write()" if begins else "make slices in each step"
         sentence = (
-            f"{slices} of array '{self._name}' {'is' if count == 1 else 'are'} alive: {when}; "
+            f"{living}: {when}; "
             f"{remedy}, and del those of before; or open the pool with older_slices='warn'"
         )
         if refuse:

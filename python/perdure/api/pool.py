@@ -228,7 +228,14 @@ class Pool:
             checksums = held.checksums if checksums is None else checksums
         flags = array_flags(checksums, marks, compare)
         made = open_array(
-            self._native, self._kinds, name, shape, dtype, mode or "copy", flags, buffer
+            self._native,
+            self._kinds,
+            name,
+            shape,
+            float if dtype is None else dtype,
+            mode or "copy",
+            flags,
+            buffer,
         )
         made._refuses_slices = self._refuses_slices
         self._arrays.append(made)
