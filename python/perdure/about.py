@@ -3,12 +3,11 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import Annotated
 
 import typer
-
-import perdure
 
 
 def version_text() -> str:
@@ -16,7 +15,8 @@ def version_text() -> str:
     try:
         number = version("perdure")
     except PackageNotFoundError:  # of a clone, or of a prefix
-        number = str(perdure.__version__)
+        # Not perdure.__version__, which imports perdure.api.
+        number = str(import_module("perdure._api").library_version)
     return f"perdure {number}"
 
 
