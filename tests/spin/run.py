@@ -103,7 +103,7 @@ VARIANTS = {
         "NO_SECOND_LOOK", "wrong",
         "what the holder before drained last, between the look and the lease, is passed over"),
     "lease_late_counts": (
-        "LATE_COUNTS", "wrong", "what a run drains after it was taken for dead is believed"),
+        "LATE_COUNTS LAST=3", "wrong", "what a run drains after it was taken for dead is believed"),
     "lease_halves": ("HALVES", "right", "nodes part, and both halves go on with what they guard"),
     "lease_halves_one_lineage": (
         "HALVES ONE_LINEAGE LAST=3 LIVES=4", "wrong",
