@@ -139,10 +139,10 @@ function(perdure_sanitized_test name seconds)
                        ENVIRONMENT_MODIFICATION "ASAN_OPTIONS=path_list_append:${handlers}")
 endfunction()
 
-# perdure_test(NAME SOURCES … DEPS … [LIBS …] [LABELS …] [TIMEOUT s]): a GoogleTest program, ctest
-# name NAME.
+# perdure_test(NAME SOURCES … DEPS … [LIBS …] [LABELS …] [TIMEOUT s] [LONG s]): a GoogleTest
+# program, ctest name NAME; with LONG, NAME.long of `make soak` has all cases (slow_tests.hpp).
 function(perdure_test name)
-  cmake_parse_arguments(arg "" "TIMEOUT" "SOURCES;DEPS;LIBS;LABELS" ${ARGN})
+  cmake_parse_arguments(arg "" "TIMEOUT;LONG" "SOURCES;DEPS;LIBS;LABELS" ${ARGN})
   if(NOT PERDURE_TESTS)
     return()
   endif()
@@ -162,6 +162,11 @@ function(perdure_test name)
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS "${arg_LABELS}")
   perdure_sanitized_test(${name} ${arg_TIMEOUT})
+  if(arg_LONG)
+    add_test(NAME ${name}.long CONFIGURATIONS soak COMMAND ${name})
+    set_tests_properties(${name}.long PROPERTIES LABELS soak TIMEOUT ${arg_LONG}
+                                                 ENVIRONMENT PERDURE_SLOW_TESTS=1)
+  endif()
 endfunction()
 
 # perdure_mpi_test(NAME SOURCES … RANKS 1 2 4 [LIBS …] [TIMEOUT s] [VARIANTS …])

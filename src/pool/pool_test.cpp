@@ -10,6 +10,7 @@
 
 #include "pool/testing/pool_fixture.hpp"
 #include "pool/written_tracker.hpp"
+#include "slow_tests.hpp"
 
 namespace perdure {
 namespace {
@@ -243,7 +244,8 @@ TEST_F(PoolTest, no_flipped_bit_of_the_metadata_gives_a_wrong_answer) {
     crash();
     const auto good = image_;
     std::uint64_t older = 0;
-    for (std::size_t bit = 0; bit < (256 + 2 * 4096) * 8; ++bit) {
+    const Cases bits = some_cases(0, 5);
+    for (std::size_t bit = bits.first; bit < (256 + 2 * 4096) * 8; bit += bits.step) {
       image_ = good;
       image_[bit / 8] ^= static_cast<std::byte>(1U << (bit % 8));
       auto device = std::make_unique<CrashDevice>(1 << 16, 64);

@@ -20,6 +20,7 @@
 #include "cache/part_directory.hpp"
 #include "cache/part_files.hpp"
 #include "cache/testing/small_device.hpp"
+#include "slow_tests.hpp"
 
 namespace perdure {
 namespace {
@@ -177,9 +178,10 @@ void kill_recoveries(const Job& job, std::mt19937_64& random) {
 
 TEST(PartChanged, what_killed_processes_leave_is_never_taken_for_a_change_by_others) {
   std::mt19937_64 random(test_seed());
+  const int kills = slow_tests() ? 200 : 80;
   int under_way = 0;
   int differ = 0;
-  for (int kill = 0; kill < 200 && !HasFailure(); ++kill) {
+  for (int kill = 0; kill < kills && !HasFailure(); ++kill) {
     Job job(random);
     kill_at_random(job, random, kill % 3 == 0);
     const FileEvidence left = job.evidence();
@@ -189,7 +191,7 @@ TEST(PartChanged, what_killed_processes_leave_is_never_taken_for_a_change_by_oth
     const Status recovered = job.recover().status();
     EXPECT_TRUE(recovered.ok()) << "kill " << kill << ": " << recovered.message();
   }
-  std::printf("200 kills: %d with a change under way, %d with one that was not recorded\n",
+  std::printf("%d kills: %d with a change under way, %d with one that was not recorded\n", kills,
               under_way, differ);
   EXPECT_GT(under_way, 5);
 }
@@ -227,8 +229,9 @@ const std::vector<Change>& changes() {
 
 TEST(PartChanged, a_change_after_a_kill_is_always_noticed) {
   std::mt19937_64 random(test_seed());
+  const int kills = slow_tests() ? 60 : 24;
   int under_way = 0;
-  for (int kill = 0; kill < 60 && !HasFailure(); ++kill) {
+  for (int kill = 0; kill < kills && !HasFailure(); ++kill) {
     Job job(random);
     kill_at_random(job, random, kill % 3 == 0);
     under_way += job.evidence().under_way ? 1 : 0;
@@ -239,7 +242,8 @@ TEST(PartChanged, a_change_after_a_kill_is_always_noticed) {
     EXPECT_EQ(job.recover().status().code(), Code::foreign) << change.name;
     EXPECT_EQ(read_file(job.file()), changed) << change.name;
   }
-  std::printf("60 changes noticed, %d of them after a kill with a change under way\n", under_way);
+  std::printf("%d changes noticed, %d of them after a kill with a change under way\n", kills,
+              under_way);
 }
 
 // Runs a process from one system call to the next, and kills it at the `stops`th stop, or some

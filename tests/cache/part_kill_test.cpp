@@ -8,9 +8,9 @@
 #include <unistd.h>
 
 #include <csignal>
-#include <cstdlib>
 
 #include "cache/testing/small_device.hpp"
+#include "slow_tests.hpp"
 
 namespace perdure {
 namespace {
@@ -208,14 +208,11 @@ class Campaign {
   std::unique_ptr<SharedRoom> some_;
 };
 
-// Soak has more.
 int kills() {
-  const char* given = std::getenv("PERDURE_TEST_KILLS");
-  return given == nullptr ? 60 : std::atoi(given);
+  return slow_tests() ? 1000 : 60;
 }
 
 void run(Campaign& campaign) {
-  ASSERT_GT(kills(), 0) << "PERDURE_TEST_KILLS must be a number of kills";
   for (int kill = 0; kill < kills() && !testing::Test::HasFailure(); ++kill) campaign.one_kill();
   std::printf("%d kills: %llu writes acknowledged, %llu not but there, %llu absent\n", kills(),
               static_cast<unsigned long long>(campaign.acknowledged),

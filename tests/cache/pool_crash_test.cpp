@@ -14,6 +14,7 @@
 
 #include "cache/testing/scratch_part.hpp"
 #include "pmem/testing/crash_device.hpp"
+#include "slow_tests.hpp"
 
 namespace perdure {
 namespace {
@@ -305,10 +306,9 @@ TEST(GroupCrash, that_a_part_is_in_use_is_durable_when_it_is_said) {
 constexpr AtomicityModel models[] = {AtomicityModel::prefix, AtomicityModel::words,
                                      AtomicityModel::lines};
 
-// $PERDURE_SWEEP_RUNS: how many scripts for each model.
+// How many scripts for each model.
 std::uint64_t runs() {
-  const char* given = std::getenv("PERDURE_SWEEP_RUNS");
-  return given == nullptr ? 2 : std::strtoull(given, nullptr, 0);
+  return slow_tests() ? 24 : 2;
 }
 
 TEST(GroupCrash, every_image_at_every_fence_goes_back_to_the_version_of_the_pool) {

@@ -16,8 +16,8 @@
 #include "levels/verify.hpp"
 #include "mortal_group.hpp"
 #include "pool/pool_directory.hpp"
+#include "slow_tests.hpp"
 #include "temporary_directory.hpp"
-#include "test_seed.hpp"
 
 namespace perdure {
 namespace {
@@ -26,14 +26,6 @@ namespace fs = std::filesystem;
 
 constexpr int refused_code = 3;
 constexpr int wrong_code = 4;
-
-// Kills at every call with PERDURE_SWEEP_RUNS, else at every eighth, from a call that is drawn.
-std::uint64_t stride() {
-  return std::getenv("PERDURE_SWEEP_RUNS") != nullptr ? 1 : 8;
-}
-std::uint64_t first_kill() {
-  return 1 + test_seed() % stride();
-}
 
 // What one start of the job does.
 struct Start {
@@ -275,7 +267,8 @@ TEST_F(FilesOfJobs, a_file_that_is_about_to_be_protected_is_lost_at_no_step) {
   keep_as("closed");
   const std::string protected_again = "version 2 can be lost on 1 node";
   std::uint64_t lost = 0;
-  for (std::uint64_t kill_at = first_kill();; kill_at += stride()) {
+  const Cases calls = some_cases(1, 8);
+  for (std::uint64_t kill_at = calls.first;; kill_at += calls.step) {
     begin_from("closed");
     if (run({.commits = 2, .kill_at = kill_at}) != killed_code) break;
     if (said().find(protected_again) == std::string::npos) continue;
@@ -418,7 +411,8 @@ TEST_F(FilesOfJobs, a_restart_that_is_killed_at_any_step_leaves_what_there_was) 
   ASSERT_EQ(run({.nodes = {0, 2}, .close_file = true}), 0) << said();
   const std::uint64_t calls = found_->calls;
   ASSERT_GT(calls, 60U);
-  for (std::uint64_t kill_at = first_kill(); kill_at <= calls; kill_at += stride()) {
+  const Cases cases = some_cases(1, 8);
+  for (std::uint64_t kill_at = cases.first; kill_at <= calls; kill_at += cases.step) {
     begin_from("lost");
     const int code = run({.nodes = {0, 2}, .kill_at = kill_at});
     if (code == 0) break;
@@ -440,7 +434,8 @@ TEST_F(FilesOfJobs, a_restart_from_parts_that_is_killed_at_any_step_leaves_what_
   keep_as("killed");
   ASSERT_EQ(run({.close_file = true}), 0) << said();
   const std::uint64_t calls = found_->calls;
-  for (std::uint64_t kill_at = first_kill(); kill_at <= calls; kill_at += stride()) {
+  const Cases cases = some_cases(1, 8);
+  for (std::uint64_t kill_at = cases.first; kill_at <= calls; kill_at += cases.step) {
     begin_from("killed");
     if (run({.close_file = true, .kill_at = kill_at}) == 0) break;
     keep_as("again");
