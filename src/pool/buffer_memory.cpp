@@ -40,12 +40,43 @@ std::uint64_t page_bytes() {
   return bytes;
 }
 
+// Files of the kernel about this process. Kept open, as opening costs more than the answer; a
+// forked child opens its own.
+class OwnFiles {
+ public:
+  enum Which : std::uint8_t { maps, status, count };
+
+  // -1: it can't be opened.
+  static int fd(Which which) {
+    const int open = open_[which];
+    return open >= 0 ? open : open_now(which);
+  }
+
+ private:
+  static int open_now(Which which) {
+    static std::mutex mutex;
+    const std::lock_guard<std::mutex> lock(mutex);
+    if (open_[which] >= 0) return open_[which];
+    static std::once_flag once;
+    std::call_once(once, [] { in_forked_children(close_in_child); });
+    constexpr std::array<const char*, count> paths{"/proc/self/maps", "/proc/self/status"};
+    open_[which] = open_kernel_file(paths[which], O_RDONLY).release();
+    return open_[which];
+  }
+  static void close_in_child() {
+    for (std::atomic<int>& each : open_) {
+      if (const int fd = each.exchange(-1); fd >= 0) ::close(fd);
+    }
+  }
+
+  static inline std::array<std::atomic<int>, count> open_{-1, -1};
+};
+
 // The mappings of the process from an address on, in order: by Linux 6.11's query, which looks at
 // one, or else by the text of all.
 class Mappings {
  public:
-  Mappings() : file_(open_kernel_file("/proc/self/maps", O_RDONLY)) {}
-  bool readable() const { return file_.fd() >= 0; }
+  bool readable() const { return fd_ >= 0; }
 
   // The one that holds the address, or the next one.
   std::optional<Mapping> at(std::uint64_t address) {
@@ -53,7 +84,7 @@ class Mappings {
     query.size = sizeof query;
     query.query_flags = covering_or_next;
     query.query_addr = address;
-    if (!by_text_ && ::ioctl(file_.fd(), kernel::procmap_query, &query) == 0) {
+    if (!by_text_ && ::ioctl(fd_, kernel::procmap_query, &query) == 0) {
       const auto has = [&](std::uint64_t flag) { return (query.vma_flags & flag) != 0; };
       return Mapping{query.vma_start,           query.vma_end,
                      has(kernel::vma_readable), has(kernel::vma_writable),
@@ -89,7 +120,7 @@ class Mappings {
     return std::nullopt;
   }
 
-  FileHandle file_;
+  int fd_ = OwnFiles::fd(OwnFiles::maps);
   bool by_text_ = false;
   std::istringstream text_;
 };
@@ -135,28 +166,10 @@ bool cuda_is_in_use() {
   return answer != not_initialised && answer != deinitialised;
 }
 
-// Kept open, as opening costs as much as the answer. A forked child opens its own.
-std::atomic<int> status_file{-1};
-
-void close_status_in_child() {
-  if (const int fd = status_file.exchange(-1); fd >= 0) ::close(fd);
-}
-
-int open_status() {
-  static std::mutex mutex;
-  const std::lock_guard<std::mutex> lock(mutex);
-  if (status_file >= 0) return status_file;
-  static std::once_flag once;
-  std::call_once(once, [] { in_forked_children(close_status_in_child); });
-  status_file = open_kernel_file("/proc/self/status", O_RDONLY).release();
-  return status_file;
-}
-
 // VmPin of proc_pid_status(5): pages that io_uring, RDMA and others have pinned.
 bool pages_are_pinned() {
-  const int open = status_file;
   std::array<char, 8192> text;
-  const ssize_t count = ::pread(open >= 0 ? open : open_status(), text.data(), text.size() - 1, 0);
+  const ssize_t count = ::pread(OwnFiles::fd(OwnFiles::status), text.data(), text.size() - 1, 0);
   if (count <= 0) return true;  // unknown
   text[static_cast<std::size_t>(count)] = '\0';
   const char* const line = std::strstr(text.data(), "\nVmPin:");
