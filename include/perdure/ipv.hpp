@@ -28,10 +28,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
-#include <limits>
-#include <mutex>
-#include <new>
 #include <optional>
 #include <ranges>
 #include <span>
@@ -40,6 +36,7 @@
 #include <utility>
 #include <vector>
 
+#include "perdure/ipv_allocator.hpp"
 #include "perdure/perdure.hpp"
 #include "perdure/perdure_ipv.h"
 
@@ -73,89 +70,6 @@ struct Options {
 
 using Tier = perdure_ipv_tier;
 using ObjectStatus = perdure_ipv_object_status;
-
-namespace detail {
-
-// The objects of the process, for the allocator: whose memory must not go before close().
-class Named {
- public:
-  static Named& of_process() {
-    static Named all;
-    return all;
-  }
-  void add(std::string name, const void* address, std::size_t bytes) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    const auto* const first = static_cast<const std::byte*>(address);
-    objects_.push_back({std::move(name), first, first + bytes, nullptr});
-  }
-  // False: no object is in the allocation that begins at `address`.
-  bool keep_until_close(void* address, std::size_t bytes) noexcept {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    const auto* const first = static_cast<const std::byte*>(address);
-    const std::less<const std::byte*> before;
-    for (Object& object : objects_) {
-      if (before(object.first, first) || !before(object.first, first + bytes)) continue;
-      object.freed = address;
-      return true;
-    }
-    return false;
-  }
-  // The name of an object whose memory was freed; empty: there is none.
-  std::string freed() const {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    for (const Object& object : objects_) {
-      if (object.freed != nullptr) return object.name;
-    }
-    return {};
-  }
-  void clear() noexcept {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    for (std::size_t i = 0; i < objects_.size(); ++i) {
-      void* const address = objects_[i].freed;
-      for (Object& object : objects_) {  // several objects may share an allocation
-        if (object.freed == address) object.freed = nullptr;
-      }
-      perdure_ipv_free(address);
-    }
-    objects_.clear();
-  }
-
- private:
-  struct Object {
-    std::string name;
-    const std::byte* first;
-    const std::byte* end;
-    void* freed;  // the allocation that holds it, if the program has freed that
-  };
-  mutable std::mutex mutex_;
-  std::vector<Object> objects_;
-};
-
-}  // namespace detail
-
-// Memory for objects, for std::vector and the like: page-aligned, zeroed, whole pages.
-template <typename T>
-class allocator {  // NOLINT(readability-identifier-naming): named as std::allocator
- public:
-  using value_type = T;
-  using is_always_equal = std::true_type;
-
-  allocator() noexcept = default;
-  template <typename U>
-  allocator(const allocator<U>& /*other*/) noexcept {}  // NOLINT(google-explicit-constructor)
-
-  T* allocate(std::size_t count) {
-    if (count > std::numeric_limits<std::size_t>::max() / sizeof(T)) throw std::bad_alloc();
-    void* const memory = perdure_ipv_alloc(count * sizeof(T));
-    if (memory == nullptr) throw std::bad_alloc();
-    return static_cast<T*>(memory);
-  }
-  void deallocate(T* memory, std::size_t count) noexcept {
-    if (detail::Named::of_process().keep_until_close(memory, count * sizeof(T))) return;
-    perdure_ipv_free(memory);
-  }
-  friend bool operator==(const allocator& /*a*/, const allocator& /*b*/) noexcept { return true; }
-};
 
 // The objects of a pool that is open and was not restarted. One at a time in a process. Move-only.
 class Objects {
