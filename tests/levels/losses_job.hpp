@@ -18,7 +18,6 @@
 #include <memory>
 #include <numeric>
 #include <optional>
-#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -34,7 +33,6 @@ namespace perdure {
 
 namespace fs = std::filesystem;
 
-constexpr std::uint64_t words_of_array = 700;
 constexpr int refused_code = 3;
 constexpr int wrong_code = 4;
 
@@ -102,61 +100,94 @@ inline int open_group_file(Pool& pool, const Job& job, std::uint64_t version,
   return opened.ok() ? wrong_code : refused_code;
 }
 
-// Arrays that only this rank has: as many as its number, in two modes.
-class Blocks {
+// The arrays of a rank, more or fewer of them in each version, and of other sizes: of its own, one
+// in each mode, and the first one always.
+class Arrays {
  public:
+  // Those that the newest version has.
   Status open(Pool& pool) {
     rank_ = pool.group().rank();
-    for (std::uint64_t i = 0; i < rank_; ++i) {
-      const ArrayMode mode = i % 2 == 0 ? ArrayMode::copy : ArrayMode::twin;
-      const ArrayShape shape{ArrayType::int64, mode, true, {40 + 9 * i}};
-      PERDURE_TRY_ASSIGN(VersionedArray * array, pool.open_array("block " + number(i), shape, {}));
-      arrays_.push_back(array);
+    for (std::uint64_t i = 0; i < count(); ++i) {
+      const ArrayShape* const held = pool.held_shape(name_of(i));
+      if (held != nullptr) PERDURE_TRY(open(pool, i, held->extents[0]));
     }
     return Status::success();
   }
-  void change_to(const Made& made) {
-    for (VersionedArray* array : arrays_) {
-      auto* words = reinterpret_cast<std::uint64_t*>(array->working());
-      for (std::uint64_t k = 0; k < array->size_bytes() / 8; ++k) {
-        words[k] = word_of(rank_, made, index_of(*array, k));
+  Status change_to(Pool& pool, const Made& made) {
+    for (std::uint64_t i = 0; i < count(); ++i) {
+      const std::uint64_t words = words_at(made, i);
+      const auto found = arrays_.find(i);
+      if (words == 0 && found != arrays_.end()) {
+        PERDURE_TRY(pool.close_array(found->second, true));
+        arrays_.erase(found);
+      } else if (found != arrays_.end()) {
+        PERDURE_TRY(pool.resize_array(*found->second, {words}, nullptr));
+      } else if (words != 0) {
+        PERDURE_TRY(open(pool, i, words));
       }
     }
+    for (const auto& [i, array] : arrays_) {
+      auto* const words = reinterpret_cast<std::uint64_t*>(array->working());
+      for (std::uint64_t k = 0; k < array->size_bytes() / 8; ++k) words[k] = word(made, i, k);
+    }
+    return Status::success();
   }
   bool are_at(const Made& made) const {
-    bool same = true;
-    for (const VersionedArray* array : arrays_) {
-      const auto* words = reinterpret_cast<const std::uint64_t*>(array->consistent());
-      for (std::uint64_t k = 0; k < array->size_bytes() / 8; ++k) {
-        same = same && words[k] == word_of(rank_, made, index_of(*array, k));
-      }
+    for (std::uint64_t i = 0; i < count(); ++i) {
+      const auto found = arrays_.find(i);
+      if ((found != arrays_.end()) != (words_at(made, i) != 0)) return false;
     }
-    return same;
+    return std::ranges::all_of(arrays_, [&](const auto& each) {
+      const auto& [i, array] = each;
+      const auto* const words = reinterpret_cast<const std::uint64_t*>(array->consistent());
+      if (array->size_bytes() != 8 * words_at(made, i)) return false;
+      for (std::uint64_t k = 0; k < array->size_bytes() / 8; ++k) {
+        if (words[k] != word(made, i, k)) return false;
+      }
+      return true;
+    });
   }
 
  private:
-  static std::uint64_t index_of(const VersionedArray& array, std::uint64_t k) {
-    return array.size_bytes() * 1000 + k;
+  std::uint64_t count() const { return 2 + rank_ % 4; }
+  static std::string name_of(std::uint64_t i) { return "array " + number(i); }
+  std::uint64_t word(const Made& made, std::uint64_t i, std::uint64_t k) const {
+    return word_of(rank_, made, 10000 * i + k);
   }
+  // 0: the version has not got it. Most fit where it was, some are beyond it.
+  std::uint64_t words_at(const Made& made, std::uint64_t i) const {
+    if (made.version == 0) return 0;
+    const std::uint64_t drawn = word(made, i, 9999) * 0x9e3779b97f4a7c15U >> 33U;
+    if (i > 0 && drawn % 4 == 0) return 0;
+    const std::uint64_t most = drawn % 7 == 0 ? 3000 : 90;
+    return (i == 0 ? 700 : 1) + drawn / 7 % most;
+  }
+  Status open(Pool& pool, std::uint64_t i, std::uint64_t words) {
+    constexpr ArrayMode modes[] = {ArrayMode::copy, ArrayMode::twin, ArrayMode::log};
+    const ArrayShape shape{ArrayType::int64, modes[i % 3], true, {words}};
+    ArrayOptions options;
+    options.of_program = true;
+    PERDURE_TRY_ASSIGN(arrays_[i], pool.open_array(name_of(i), shape, options));
+    return Status::success();
+  }
+
   std::uint32_t rank_ = 0;
-  std::vector<VersionedArray*> arrays_;
+  std::map<std::uint64_t, VersionedArray*> arrays_;
 };
 
 // Changes arrays and file, and commits; an exit code.
 inline int run_steps(const Job& job, Seen& seen, Levels& levels, Pool& pool, Made& made,
-                     std::span<std::uint64_t> data, Blocks& blocks, GroupFile* file) {
+                     Arrays& arrays, GroupFile* file) {
   const auto refuse = [&](const Status& status) {
     std::fprintf(stderr, "rank %u: %s\n", pool.group().rank(), status.message().c_str());
     return refused_code;
   };
   while (made.version < job.steps) {
     made = {made.version + 1, job.start};
-    for (std::uint64_t i = 0; i < data.size(); ++i) {
-      data[i] = word_of(pool.group().rank(), made, i);
+    if (Status changed = arrays.change_to(pool, made); !changed.ok()) return refuse(changed);
+    if (file != nullptr) {
+      if (Status changed = file->change_to(made.version); !changed.ok()) return refuse(changed);
     }
-    blocks.change_to(made);
-    const Status changed = file == nullptr ? Status::success() : file->change_to(made.version);
-    if (!changed.ok()) return refuse(changed);
     const auto committed = pool.commit();
     if (committed.status().code() == Code::peer_failed) return refused_code;
     if (!committed.ok()) return refuse(committed.status());
@@ -207,31 +238,21 @@ inline int run_rank(Group& group, const Job& job, Seen& seen) {
     seen.opened = 1;
   };
   if (!job.file) note_opened();
-  // Lengths differ between ranks, and so do the arrays.
-  const std::uint64_t words = words_of_array + 131 * group.rank();
-  auto array =
-      pool.value()->open_array("u", {ArrayType::int64, ArrayMode::copy, true, {words}}, {});
-  if (!array.ok()) return refuse(array.status());
   Made made;
-  Blocks blocks;
-  if (Status had = blocks.open(*pool.value()); !had.ok()) return refuse(had);
+  Arrays arrays;
+  if (Status had = arrays.open(*pool.value()); !had.ok()) return refuse(had);
   if (Status bound = pool.value()->bind_scalar("version", &made, sizeof made); !bound.ok()) {
     return refuse(bound);
   }
   const auto restored = pool.value()->restart();
   if (!restored.ok()) return refuse(restored.status());
-  auto* const data = reinterpret_cast<std::uint64_t*>(array.value()->working());
   const auto wrong = [&](const char* what, std::uint64_t value) {
     std::fprintf(stderr, "rank %u: restored %llu, %s %llu\n", group.rank(), ull(restored.value()),
                  what, ull(value));
     return wrong_code;
   };
   if (made.version != restored.value()) return wrong("but the scalar says", made.version);
-  for (std::uint64_t i = 0; made.version > 0 && i < words; ++i) {
-    if (data[i] != word_of(group.rank(), made, i)) return wrong("but wrong is word", i);
-  }
-  if (made.version > 0 && !blocks.are_at(made))
-    return wrong("but wrong are blocks of", made.version);
+  if (!arrays.are_at(made)) return wrong("but wrong are the arrays of", made.version);
   std::uint64_t all[] = {made.version, ~made.version, made.start, ~made.start};
   if (!group.all_max(all).ok()) return refused_code;
   if (all[0] != ~all[1]) return wrong("others have", all[0]);
@@ -247,8 +268,7 @@ inline int run_rank(Group& group, const Job& job, Seen& seen) {
     seen.restored_start = made.start;
     seen.restored = seen.acknowledged = made.version;
   }
-  const int code =
-      run_steps(job, seen, *levels.value(), *pool.value(), made, {data, words}, blocks, file.get());
+  const int code = run_steps(job, seen, *levels.value(), *pool.value(), made, arrays, file.get());
   if (code != 0) return code;
   if (file) {
     if (Status closed = file->close(); !closed.ok()) return refuse(closed);

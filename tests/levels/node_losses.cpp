@@ -33,7 +33,6 @@
 #include <numeric>
 #include <random>
 #include <set>
-#include <span>
 #include <string>
 #include <vector>
 
