@@ -10,6 +10,7 @@ NB_MODULE(_core, core) {
       "table, the simulator of memories, meters and clocks of this node.";
   nanobind::exception<perdure::python::StatusError>(core, "Error");
   perdure::python::bind_devices(core);
+  perdure::python::bind_doctor(core);
   perdure::python::bind_energy(core);
   perdure::python::bind_levels(core);
   perdure::python::bind_pools(core);

@@ -45,6 +45,9 @@ VERBS = {
     "config": Verb(
         "perdure.config", "config", _BUILD, "With which flags programs are built.",
         "perdure config --mpi mpich --cflags --libs"),
+    "doctor": Verb(
+        "perdure.doctor.command", "doctor", _ABOUT_IT, "What it will do here, and what to improve.",
+        "perdure doctor /mnt/pmem"),
     "help": Verb(
         "perdure.about", "show_help", _ABOUT_IT, "What a verb does, and its options.",
         "perdure help pool ls"),

@@ -125,7 +125,7 @@ def find_package(folder: Path, mpi: str | None, veloc: bool) -> Package:
     raise Wrong(f"this Perdure has no library for {wanted}: {known}")
 
 
-def _mpi_of(compiler: str) -> str | None:
+def mpi_of(compiler: str) -> str | None:
     """The binary interface of the MPI that a compiler wrapper is of; None: unknown."""
     asked = (compiler, "-E", "-dM", "-x", "c", "-")
     try:
@@ -140,11 +140,12 @@ def _mpi_of(compiler: str) -> str | None:
 def _warn_of_other_mpi(mpi: str) -> None:
     """What would be linked with two MPIs is said before: mpicc leads where the machine says."""
     compiler = shutil.which("mpicc")
-    found = None if compiler is None or mpi not in _MPI_MACROS else _mpi_of(compiler)
+    found = None if compiler is None or mpi not in _MPI_MACROS else mpi_of(compiler)
     if found is None or found == mpi:
         return
     say(f"perdure: {compiler} is of another MPI, {found}, and a program must have one only: use "
-        f"{mpi}'s compiler, as mpicc.{mpi} on Debian, or --mpi {found}", err=True)
+        f"{mpi}'s compiler, as mpicc.{mpi} on Debian, or --mpi {found}; `perdure doctor` shows "
+        "all of them", err=True)
 
 
 def config(

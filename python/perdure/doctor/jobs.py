@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Checks of how jobs are started: the scheduler, and variables that nobody reads."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+
+from perdure.doctor.check import NOTE, OK, PROBLEM, Check
+from perdure.doctor.machine import Machine
+from perdure.run.allocation import Allocation, NoAllocation, this_allocation
+from perdure.screen import some_of
+
+
+def job_checks(machine: Machine) -> list[Check]:
+    """All of them."""
+    return [_scheduler(machine), _variables(machine)]
+
+
+def _scheduler(machine: Machine) -> Check:
+    sinfo = machine.program("sinfo")
+    version = (machine.says(sinfo, "--version") or "").strip() if sinfo else ""
+    installed = re.fullmatch(r"slurm(?:-wlm)? \S{1,40}", version)
+    name = f"Slurm {version.split()[1]}" if installed else "Slurm" if sinfo else ""
+    try:
+        allocation = this_allocation()
+    except NoAllocation:
+        does = "--spares and --requeue need one"
+        found = f"{name}, but this is no job of it" if name else "none, and this is no job"
+        return Check("scheduler", OK, found, does, facts={"in_job": False, "slurm": version})
+    facts = {"in_job": True, "slurm": version, "scheduler": allocation.name}
+    if allocation.name != "Slurm":
+        return Check("scheduler", OK, f"in a job of {allocation.name}", "--spares finds its nodes; "
+                     "--requeue is Slurm's", facts=facts)
+    return _slurm_job(machine, allocation, name or "Slurm", facts)
+
+
+def _slurm_job(machine: Machine, allocation: Allocation, name: str, facts: dict) -> Check:
+    job = os.environ["SLURM_JOB_ID"]
+    said = machine.says("scontrol", "show", "job", job, "--oneliner") if job.isdecimal() else None
+    requeue = re.search(r"\bRequeue=(\d)\b", said or "")
+    facts["requeue"] = None if requeue is None else requeue[1] == "1"
+    found = f"in job {job} of {name}"
+    if requeue is None:
+        return Check("scheduler", NOTE, f"{found}, of which scontrol says nothing",
+                     "--spares and --requeue can't be used", "ask Slurm what is wrong",
+                     f"scontrol show job {shlex.quote(job)}", facts)
+    if requeue[1] != "1":
+        return Check("scheduler", NOTE, f"{found}, not to be requeued", "--spares works, --requeue "
+                     "is refused", "submit it so that it may be", "sbatch --requeue job.sh", facts)
+    return Check("scheduler", OK, found, "--spares and --requeue work", facts=facts)
+
+
+def _variables(machine: Machine) -> Check:
+    given = sorted(name for name in os.environ if name.startswith("PERDURE_"))
+    unknown = [name for name in given if not machine.core.is_known_variable(name)]
+    facts = {"set": given, "unknown": unknown}
+    if unknown:
+        like = machine.core.variable_like(unknown[0])
+        meant = f"; {like} may be meant" if like else ""
+        return Check("variables", PROBLEM, f"{some_of(unknown, 3)} set{meant}", "nobody reads it",
+                     "take it away, or write it right", f"unset {shlex.quote(unknown[0])}", facts)
+    return Check("variables", OK, some_of(given, 4) or "none of PERDURE_* is set",
+                 "each is read" if given else "defaults hold", facts=facts)
