@@ -26,7 +26,7 @@ namespace nb = nanobind;
 namespace perdure::python {
 namespace {
 
-constexpr std::uint64_t tried_bytes = 64 * 1024;
+constexpr std::uint64_t tried_bytes = std::uint64_t{64} * 1024;
 
 // What a file of a pool in `directory` would be: one is made there as a pool's are, with a lock,
 // and removed.

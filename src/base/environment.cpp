@@ -33,6 +33,7 @@ constexpr auto names = std::to_array<std::string_view>({
     "PERDURE_CLANG",
     "PERDURE_COMMIT_LIMIT",
     "PERDURE_COMMIT_PATIENCE",
+    "PERDURE_CONFIG",
     "PERDURE_CRASH_IMAGE",
     "PERDURE_DEVICES",
     "PERDURE_EMULATE",

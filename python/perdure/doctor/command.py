@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -13,9 +14,10 @@ from perdure.doctor.machine import Machine
 from perdure.doctor.view import Report, report_json
 from perdure.documents import print_json
 from perdure.exit_codes import DONE, FAILED
-from perdure.failures import Wrong
+from perdure.failures import Failed, Wrong
 from perdure.option_groups import AsJson
 from perdure.screen import console
+from perdure.settings.files import apply_files
 
 
 def doctor(
@@ -29,7 +31,7 @@ def doctor(
 
     Of a directory for pools, this node, its MPI and its scheduler. To know what a pool would lie
     on, a file of 64 KiB is made in the directory as a pool's are, and removed again. Nothing else
-    is changed, and programs of PATH are only asked for their versions.
+    is changed, and compilers and launchers are only asked which they are.
 
     Ends with 1 if there is a problem; notes are none.
 
@@ -38,6 +40,8 @@ def doctor(
     place = Path() if path is None else path
     if not place.is_dir():
         raise Wrong(f"{place} is no directory; make it, or name the one in which pools are to be")
+    with suppress(Wrong, Failed, OSError):  # a wrong file is one of the checks
+        apply_files()
     parts = examined(Machine(), place)
     if as_json:
         print_json("doctor", report_json(place, parts))

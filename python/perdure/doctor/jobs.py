@@ -9,13 +9,16 @@ import shlex
 
 from perdure.doctor.check import NOTE, OK, PROBLEM, Check
 from perdure.doctor.machine import Machine
+from perdure.ending import os_text
+from perdure.failures import Failed, Wrong
 from perdure.run.allocation import Allocation, NoAllocation, this_allocation
 from perdure.screen import some_of
+from perdure.settings.files import settings_of_files
 
 
 def job_checks(machine: Machine) -> list[Check]:
     """All of them."""
-    return [_scheduler(machine), _variables(machine)]
+    return [_scheduler(machine), _variables(machine), _settings()]
 
 
 def _scheduler(machine: Machine) -> Check:
@@ -50,6 +53,23 @@ def _slurm_job(machine: Machine, allocation: Allocation, name: str, facts: dict)
         return Check("scheduler", NOTE, f"{found}, not to be requeued", "--spares works, --requeue "
                      "is refused", "submit it so that it may be", "sbatch --requeue job.sh", facts)
     return Check("scheduler", OK, found, "--spares and --requeue work", facts=facts)
+
+
+def _settings() -> Check:
+    """The files that `perdure` follows for what it starts."""
+    try:
+        found = settings_of_files()
+    except (Wrong, Failed, OSError) as wrong:
+        said = os_text(wrong) if isinstance(wrong, OSError) else str(wrong)
+        return Check("settings", PROBLEM, said, "no verb works until it is right",
+                     "put the file right, or move it away", "perdure config show",
+                     {"settings": None})
+    files = list(dict.fromkeys(str(setting.file) for setting in found.values()))
+    facts = {"settings": sorted(found), "files": files}
+    if not found:
+        return Check("settings", OK, "no file", "defaults and variables hold", facts=facts)
+    return Check("settings", OK, f"{len(found)} in {some_of(files, 2)}",
+                 "they hold for what `perdure` starts", facts=facts)
 
 
 def _variables(machine: Machine) -> Check:
