@@ -633,11 +633,15 @@ def test_files_that_are_none_hold_nothing_up(machine, tmp_path):
 
 
 def test_a_screen_of_80_columns_fits_but_for_commands_which_stay_whole(machine, tmp_path):
-    memory = saying(machine, try_medium={**MEDIUM, "kind": "tmpfs"}, energy_storage=TMPFS)
+    memory = saying(machine, try_medium={**MEDIUM, "kind": "tmpfs"}, energy_storage=TMPFS,
+                    page_tracker=CORE.Error("x"))
     lines = [text if isinstance(text, str) else text.text + text.rest
              for _, text in Report(tmp_path, examined(memory, tmp_path)).lines(80)]
     title, *rest = lines
-    assert title.startswith("The directory ") and rest[-1].startswith("no problem, ")
+    assert title.startswith("The directory ") and rest[-1].startswith("1 problem, ")
+    marked = [line.split() for line in rest if line.startswith("  ") and line[2:3].strip()]
+    checks = [check for some in examined(memory, tmp_path).values() for check in some]
+    assert [words[:2] for words in marked] == [[check.mark, check.name] for check in checks]
     assert all(len(line) <= 80 for line in rest if " $ " not in line) and len(lines) <= 60
 
 

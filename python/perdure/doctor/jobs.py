@@ -30,7 +30,7 @@ def _scheduler(machine: Machine) -> Check:
         allocation = this_allocation()
     except NoAllocation:
         does = "--spares and --requeue need one"
-        found = f"{name}, but this is no job of it" if name else "none, and this is no job"
+        found = f"{name}, but no job of it" if name else "none, and no job"
         return Check("scheduler", OK, found, does, facts={"in_job": False, "slurm": version})
     facts = {"in_job": True, "slurm": version, "scheduler": allocation.name}
     if allocation.name != "Slurm":
@@ -78,8 +78,9 @@ def _variables(machine: Machine) -> Check:
     facts = {"set": given, "unknown": unknown}
     if unknown:
         like = machine.core.variable_like(unknown[0])
-        meant = f"; {like} may be meant" if like else ""
-        return Check("variables", PROBLEM, f"{some_of(unknown, 3)} set{meant}", "nobody reads it",
+        meant = f", where {like} may be meant" if like else ""
+        found = f"{some_of(unknown, 3)} is set{meant}"
+        return Check("variables", PROBLEM, found, "nobody reads it",
                      "take it away, or write it right", f"unset {shlex.quote(unknown[0])}", facts)
     return Check("variables", OK, some_of(given, 4) or "none of PERDURE_* is set",
                  "each is read" if given else "defaults hold", facts=facts)

@@ -84,7 +84,7 @@ def _room(machine: Machine, path: Path, in_memory: bool) -> list[Check]:
         facts["quota_left_bytes"] = left = max(quota[1] - quota[0], 0)
         found += f", {bytes_text(left)} of your quota"
         least = min(least, left)
-    does = "an array must fit when it is opened"
+    does = "arrays must fit when opened"
     where = shlex.quote(str(path))
     if least < _ROOM_BYTES_FEW:
         mark = PROBLEM if least < _ROOM_BYTES_MIN else NOTE

@@ -14,7 +14,7 @@ from perdure.doctor.check import MARKS, NOTE, OK, PROBLEM, Check
 from perdure.screen import Bold, marked, one_line
 
 _STYLES = {OK: "green", NOTE: "yellow", PROBLEM: "red"}
-_MARK, _NAME = 9, 11  # columns
+_MARK, _NAME = 11, 11  # columns
 _COLUMNS_MAX = 100
 _LEAST_WORDS = 30
 Parts = Mapping[str, Sequence[Check]]
