@@ -8,8 +8,9 @@ NB_MODULE(_core, core) {
       "What the command perdure reads through C++: pools, parts of cached files, traces, the "
       "device "
       "table, the simulator of memories, meters and clocks of this node.";
-  nanobind::exception<perdure::python::StatusError>(core, "Error");
+  const nanobind::exception<perdure::python::StatusError> error(core, "Error");  // its class
   perdure::python::bind_devices(core);
+  perdure::python::bind_doctor(core);
   perdure::python::bind_energy(core);
   perdure::python::bind_levels(core);
   perdure::python::bind_pools(core);

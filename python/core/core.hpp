@@ -8,6 +8,7 @@
 namespace perdure::python {
 
 void bind_devices(nanobind::module_& core);  // model/device_table.hpp
+void bind_doctor(nanobind::module_& core);   // pmem/, pool/page_tracker.hpp, mpi/process_mpi.hpp
 void bind_energy(nanobind::module_& core);   // energy/session.hpp, energy/meters.hpp
 void bind_levels(nanobind::module_& core);   // levels/pool_drain.hpp
 void bind_pools(nanobind::module_& core);    // pool/inspect.hpp

@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from perdure.failures import Wrong
 from perdure.verbs import Verb, Verbs, verbs_command
 
 ABOUT = "Persistence for HPC applications on non-volatile memory."
@@ -17,6 +18,7 @@ ABOUT = "Persistence for HPC applications on non-volatile memory."
 _JOB = {"context_settings": {"allow_interspersed_args": False}, "no_args_is_help": True}
 _JOBS, _DATA, _COST, _BUILD = "Jobs", "What jobs keep", "Time and energy", "Programs"
 _ABOUT_IT = "This command"
+_LEFT_ALONE = ("config", "doctor", "help", "version")  # they say what is wrong with a file
 VERBS = {
     "run": Verb(
         "perdure.run.command", "run", _JOBS, "Run a job, and start it again after a failure.",
@@ -43,8 +45,11 @@ VERBS = {
         "perdure.devices", "devices", _COST, "The memory models to emulate or to plan with.",
         "perdure devices --json"),
     "config": Verb(
-        "perdure.config", "config", _BUILD, "With which flags programs are built.",
+        "perdure.config", "app", _BUILD, "With which flags programs are built, and settings.",
         "perdure config --mpi mpich --cflags --libs"),
+    "doctor": Verb(
+        "perdure.doctor.command", "doctor", _ABOUT_IT, "What it will do here, and what to improve.",
+        "perdure doctor /mnt/pmem"),
     "help": Verb(
         "perdure.about", "show_help", _ABOUT_IT, "What a verb does, and its options.",
         "perdure help pool ls"),
@@ -74,7 +79,22 @@ def _options(
 
 def command_line(verbs: Mapping[str, Verb] = VERBS) -> Verbs:
     """The command, whose verbs are imported when they are used."""
-    return verbs_command(verbs, _options, ABOUT)
+    made = verbs_command(verbs, _options, ABOUT)
+    made.before = _follow_settings
+    return made
+
+
+def _follow_settings(words: list[str]) -> None:
+    """Files of settings hold for the verb and what it starts. A wrong one leaves help as it is."""
+    if not words or words[0].startswith("-") or words[0] in _LEFT_ALONE:
+        return
+    from perdure.settings.files import apply_files
+
+    try:
+        apply_files()
+    except Wrong:
+        if not {"-h", "--help"} & {*words}:
+            raise
 
 
 def main(verbs: Mapping[str, Verb] = VERBS) -> None:

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The verb `perdure config`: with which flags programs are built, wherever this Perdure is.
 
+And the settings: `perdure config show|env` (settings/show.py).
+
 A build tree, a prefix and a wheel say it in the same way, by files for pkg-config. They are read
 here, so that programs are built the same where there is no pkg-config, or where nobody knows the
 folder for PKG_CONFIG_PATH.
@@ -21,8 +23,10 @@ import typer
 
 import perdure
 from perdure.failures import Failed, Wrong
+from perdure.option_groups import by_default
 from perdure.programs import library_folders
 from perdure.screen import console, say
+from perdure.settings.show import env, show
 
 # Where the linker and the loader look by themselves.
 _SEARCHED = {"/lib", "/lib64", "/usr/lib", "/usr/lib64"}
@@ -30,6 +34,12 @@ _SEARCHED |= {f"{lib}/{sysconfig.get_config_var('MULTIARCH')}" for lib in ("/lib
 # What mpi.h of each binary interface defines; the standard one may be of any MPI.
 _MPI_MACROS = {"abi": "MPI_ABI_VERSION", "openmpi": "OPEN_MPI", "mpich": "MPICH_VERSION"}
 _FOLDERS = ("includedir", "libdir", "bindir", "fortrandir", "cmakedir")
+
+app = typer.Typer(
+    cls=by_default("flags", alone=True),
+    help="Print with which flags programs are built: perdure config --cflags --libs. All options: "
+    "perdure config flags --help. And say which settings hold: perdure config show.",
+)
 
 Cflags = Annotated[bool, typer.Option("--cflags", help="What C and C++ are compiled with.")]
 Fortran = Annotated[bool, typer.Option("--fortran", help="For Fortran: the modules' sources.")]
@@ -125,7 +135,7 @@ def find_package(folder: Path, mpi: str | None, veloc: bool) -> Package:
     raise Wrong(f"this Perdure has no library for {wanted}: {known}")
 
 
-def _mpi_of(compiler: str) -> str | None:
+def mpi_of(compiler: str) -> str | None:
     """The binary interface of the MPI that a compiler wrapper is of; None: unknown."""
     asked = (compiler, "-E", "-dM", "-x", "c", "-")
     try:
@@ -140,13 +150,15 @@ def _mpi_of(compiler: str) -> str | None:
 def _warn_of_other_mpi(mpi: str) -> None:
     """What would be linked with two MPIs is said before: mpicc leads where the machine says."""
     compiler = shutil.which("mpicc")
-    found = None if compiler is None or mpi not in _MPI_MACROS else _mpi_of(compiler)
+    found = None if compiler is None or mpi not in _MPI_MACROS else mpi_of(compiler)
     if found is None or found == mpi:
         return
     say(f"perdure: {compiler} is of another MPI, {found}, and a program must have one only: use "
-        f"{mpi}'s compiler, as mpicc.{mpi} on Debian, or --mpi {found}", err=True)
+        f"{mpi}'s compiler, as mpicc.{mpi} on Debian, or --mpi {found}; `perdure doctor` shows "
+        "all of them", err=True)
 
 
+@app.command("flags")
 def config(
     cflags: Cflags = False,
     fortran: Fortran = False,
@@ -189,6 +201,10 @@ def config(
     imported = ":".join(str(Path(place).parent) for place in perdure.__path__)
     folders["pythonpath"] = (pythonpath, imported)
     _print(flags, folders)
+
+
+app.command("show")(show)
+app.command("env")(env)
 
 
 def _print(

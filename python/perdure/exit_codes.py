@@ -49,7 +49,8 @@ EXITS = (
     Exit(FAILED, "what can't be planned with", ("energy plan",)),
     Exit(FAILED, "a clock could not be set again, or the journal can't be believed",
          ("energy restore",)),
-    Exit(FAILED, "nothing is built", ("config",)),
+    Exit(FAILED, "nothing is built", ("config flags",)),
+    Exit(FAILED, "there is a problem", ("doctor",)),
     Exit(MISTAKE, "a mistake: an option, a value, a file that is missing or of another kind, an "
          "output that can't be made. Nothing was done: outputs are looked at before the work "
          "begins"),

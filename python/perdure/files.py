@@ -51,11 +51,14 @@ def read_bytes(path: Path | str, bytes_max: int = INPUT_BYTES_MAX) -> bytes:
 def read_beginning(path: Path | str, count: int) -> bytes:
     """At most the first `count` bytes of a file. Raises as read_bytes()."""
     descriptor = os.open(path, os.O_RDONLY | _SAFE)
-    with os.fdopen(descriptor, "rb") as file:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            raise NotAFile(f"{path} is {_kind(status.st_mode)}, not a regular file")
-        return file.read(count)
+    try:
+        mode = os.fstat(descriptor).st_mode
+        if not stat.S_ISREG(mode):  # before a stream is made of it, which a directory refuses
+            raise NotAFile(f"{path} is {_kind(mode)}, not a regular file")
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            return file.read(count)
+    finally:
+        os.close(descriptor)
 
 
 def read_text(path: Path | str, encoding: str = "utf-8", bytes_max: int = INPUT_BYTES_MAX) -> str:

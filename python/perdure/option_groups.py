@@ -37,12 +37,16 @@ def picture_file(*names: str, help: str) -> Any:
     return output_file(*names, help=f"{help} ({', '.join(PICTURES)})", check=check_picture)
 
 
-def by_default(word: str) -> type[TyperGroup]:
-    """A group of commands in which a word that is no command belongs to the command `word`."""
+def by_default(word: str, alone: bool = False) -> type[TyperGroup]:
+    """A group of commands in which a word that is no command belongs to the command `word`.
+
+    `alone`: so does a command line without words.
+    """
 
     class Group(TyperGroup):
         def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-            if args and args[0] not in self.commands and args[0] not in ctx.help_option_names:
+            known = {*self.commands, *ctx.help_option_names}
+            if (alone and not args) or (args and args[0] not in known):
                 args = [word, *args]
             return super().parse_args(ctx, args)
 

@@ -50,10 +50,11 @@ def _shown(character: str) -> str:
 
 
 class Bold(NamedTuple):
-    """A line that begins with a few words in bold."""
+    """A line that begins with a few words in bold, or in a colour."""
 
     text: str
     rest: str = ""
+    style: str = "bold"
 
 
 class Screen:
@@ -69,10 +70,10 @@ class Screen:
     def print(self, what: object = "", style: str = "", end: str = "\n") -> None:
         """A line: text, a Bold, or a table of perdure.tables, which is laid out to fit."""
         if isinstance(what, Bold):
-            self._stream.write(self._in_style(what.text, "bold") + plain(what.rest) + end)
+            self._stream.write(self._in_style(what.text, what.style) + plain(what.rest) + end)
         elif hasattr(what, "lines"):
             for styled, text in what.lines(self.columns):
-                self._stream.write(self._in_style(text, styled) + "\n")
+                self.print(text, styled)
         else:
             self._stream.write(self._in_style(what, style) + end)
 
@@ -91,6 +92,11 @@ def console(stderr: bool = False) -> Screen:
 def bold(text: object, rest: object = "") -> Bold:
     """A line that begins with `text` in bold."""
     return Bold(str(text), str(rest))
+
+
+def marked(text: object, style: str, rest: object) -> Bold:
+    """A line that begins with `text` in that style: red, green or yellow."""
+    return Bold(str(text), str(rest), style)
 
 
 def drawn(text: object) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import sys
 import textwrap
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from importlib import import_module
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -103,12 +103,19 @@ class Verbs(TyperGroup):
     """The whole command, or a group in it."""
 
     table: Mapping[str, Verb] = MappingProxyType({})
+    before: Callable[[list[str]], None] | None = None  # what every command line begins with
 
     def main(self, *args: Any, **settings: Any) -> Any:
         """Runs one command line; ends the process."""
         settings = {**settings, "standalone_mode": False}
         run = super().main
-        sys.exit(ended(lambda: run(*args, **settings)))
+
+        def work() -> Any:
+            if self.before is not None:
+                self.before(list(args[0]) if args else sys.argv[1:])
+            return run(*args, **settings)
+
+        sys.exit(ended(work))
 
     def invoke(self, ctx: Any) -> Any:
         """Keeps Ctrl-C from typer, which says nothing of it."""

@@ -33,6 +33,7 @@ constexpr auto names = std::to_array<std::string_view>({
     "PERDURE_CLANG",
     "PERDURE_COMMIT_LIMIT",
     "PERDURE_COMMIT_PATIENCE",
+    "PERDURE_CONFIG",
     "PERDURE_CRASH_IMAGE",
     "PERDURE_DEVICES",
     "PERDURE_EMULATE",
@@ -113,15 +114,8 @@ std::size_t slips_between(std::string_view one, std::string_view other) {
   return row[other.size()];
 }
 
-// Names that end so, as PERDURE_TEST_MPICC_NAME, are known with any word in place of it.
+// Names that end so are known with any word in place of it.
 constexpr std::string_view any = "_NAME";
-
-bool is_known(std::string_view name) {
-  return std::ranges::any_of(names, [name](std::string_view known) {
-    if (!known.ends_with(any)) return name == known;
-    return name.starts_with(known.substr(0, known.size() - any.size() + 1));
-  });
-}
 
 void say_unknown(std::string_view name) {
   const std::string_view like = variable_like(name);
@@ -140,6 +134,13 @@ std::string environment(const char* name) {
 
 std::span<const std::string_view> known_variables() {
   return names;
+}
+
+bool is_known_variable(std::string_view name) {
+  return std::ranges::any_of(names, [name](std::string_view known) {
+    if (!known.ends_with(any)) return name == known;
+    return name.starts_with(known.substr(0, known.size() - any.size() + 1));
+  });
 }
 
 std::string_view variable_like(std::string_view name) {
@@ -163,7 +164,7 @@ void say_unknown_variables() {
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
     const std::string_view text = *entry;
     const std::string_view name = text.substr(0, text.find('='));
-    if (name.starts_with(prefix) && !is_known(name)) say_unknown(name);
+    if (name.starts_with(prefix) && !is_known_variable(name)) say_unknown(name);
   }
 }
 

@@ -21,6 +21,9 @@ std::string environment(const char* name);
 // of the tests.
 std::span<const std::string_view> known_variables();
 
+// Whether it is one of them, or begins as those that end with any word, as PERDURE_TEST_MPICC_NAME.
+bool is_known_variable(std::string_view name);
+
 // The known name that is the most like `name`; "" if none is within some slips of the keys.
 std::string_view variable_like(std::string_view name);
 

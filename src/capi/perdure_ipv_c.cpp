@@ -307,6 +307,7 @@ int perdure_ipv_status(const char* name, perdure_ipv_object_status* status) {
 
 int perdure_flush_init(unsigned threads) {
   return guarded([&]() -> Status {
+    perdure::say_unknown_variables();  // there need be no pool
     if (threads > 256) {
       return Status(Code::invalid_argument, threads, " threads that flush; at most 256 make sense");
     }

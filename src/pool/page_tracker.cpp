@@ -61,9 +61,8 @@ Result<TrackerKind> choose_kind() {
 
 Result<std::unique_ptr<PageTracker>> make(std::byte* base, std::size_t size_bytes,
                                           TrackerKind kind) {
-  static const Result<TrackerKind> chosen = choose_kind();
-  PERDURE_TRY(chosen.status());
-  if (kind == TrackerKind::chosen) kind = chosen.value();
+  PERDURE_TRY_ASSIGN(const TrackerKind chosen, PageTracker::chosen_kind());
+  if (kind == TrackerKind::chosen) kind = chosen;
   if (kind == TrackerKind::faults) return FaultTracker::create(base, size_bytes);
   return WrittenTracker::create(base, size_bytes);
 }
@@ -81,6 +80,11 @@ void PageTracker::stop(bool mapped) {
   if (stopped_.exchange(true)) return;
   unwatch(mapped);
   give_back(reinterpret_cast<std::uintptr_t>(base_));
+}
+
+Result<TrackerKind> PageTracker::chosen_kind() {
+  static const Result<TrackerKind> chosen = choose_kind();
+  return chosen;
 }
 
 bool PageTracker::is_worth_it(std::size_t size_bytes, TrackerKind kind) {

@@ -44,6 +44,9 @@ class PageTracker {
   // A tracker that was asked for, here or by the environment, is always.
   static bool is_worth_it(std::size_t size_bytes, TrackerKind kind);
 
+  // kernel or faults: what create() makes in this process for TrackerKind::chosen.
+  static Result<TrackerKind> chosen_kind();
+
   static Result<std::unique_ptr<PageTracker>> create(std::byte* base, std::size_t size_bytes,
                                                      TrackerKind kind = TrackerKind::chosen);
   virtual ~PageTracker();

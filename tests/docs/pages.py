@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What the documents name, held against the tree and the command.
 
-    pages.py --write      writes the tables of options and exit codes in docs/cli.md anew
+    pages.py --write      writes the tables of options, exit codes and settings anew
 
 Each check takes the text of a page and returns what is wrong with it, one sentence each.
 """
@@ -244,7 +244,8 @@ def benchmarks() -> set[str]:
     return set(names.help.partition("all, ")[2].rstrip(".").split(", "))
 
 
-_SHORTENED = {"trace record": "trace", "energy profile run": "energy profile"}
+_SHORTENED = {"trace record": "trace", "energy profile run": "energy profile",
+              "config flags": "config"}
 
 
 def wrong_verbs(page: str) -> list[str]:
@@ -286,24 +287,32 @@ def exits_table() -> str:
     return table(exits(), _SHORTENED)
 
 
-_TABLES = {"options": options_table, "exit codes": exits_table}
+def settings_table() -> str:
+    command()
+    from perdure.settings.keys import table
+
+    return table()
 
 
-def with_tables(page: str) -> str:
+_TABLES = {"docs/cli.md": {"options": options_table, "exit codes": exits_table},
+           "docs/environment.md": {"settings": settings_table}}
+
+
+def with_tables(page: str, path: str) -> str:
     """The page with its tables as the command has them."""
-    for name, made in _TABLES.items():
+    for name, made in _TABLES[path].items():
         mark = f"<!-- {name}: begin; tests/docs/pages.py --write -->\n"
         before, begin, rest = page.partition(mark)
         _, end, after = rest.partition(f"<!-- {name}: end -->\n")
         if not begin or not end:
-            raise ValueError(f"docs/cli.md has no marks around its table of {name}")
+            raise ValueError(f"{path} has no marks around its table of {name}")
         page = before + begin + made() + end + after
     return page
 
 
-def wrong_tables(page: str) -> list[str]:
-    """The tables of options and exit codes are those of the command, word for word."""
-    new, old = with_tables(page).splitlines(), page.splitlines()
+def wrong_tables(page: str, path: str) -> list[str]:
+    """The tables of options, exit codes and settings are those of the code, word for word."""
+    new, old = with_tables(page, path).splitlines(), page.splitlines()
     return [f"pages.py --write adds: {row}" for row in new if row not in old] + [
         f"pages.py --write removes: {row}" for row in old if row not in new
     ]
@@ -340,5 +349,6 @@ def wrong_ends(page: str) -> list[str]:
 if __name__ == "__main__":
     if sys.argv[1:] != ["--write"]:
         sys.exit(__doc__)
-    cli = ROOT / "docs/cli.md"
-    cli.write_text(with_tables(cli.read_text(encoding="utf-8")), encoding="utf-8")
+    for name in _TABLES:
+        text = (ROOT / name).read_text(encoding="utf-8")
+        (ROOT / name).write_text(with_tables(text, name), encoding="utf-8")

@@ -126,13 +126,22 @@ def test_the_benchmarks_are_those_of_the_command():
 
 def test_the_options_are_those_of_the_command():
     cli = page("docs/cli.md")
-    assert pages.wrong_tables(cli) == []
-    assert len(pages.wrong_tables(spoilt(cli, "`--kill-rank`", "`--kill-ranks`"))) == 2
+    assert pages.wrong_tables(cli, "docs/cli.md") == []
+    wrong = spoilt(cli, "`--kill-rank`", "`--kill-ranks`")
+    assert len(pages.wrong_tables(wrong, "docs/cli.md")) == 2
+
+
+def test_the_settings_are_those_of_the_code():
+    settings = page("docs/environment.md")
+    assert pages.wrong_tables(settings, "docs/environment.md") == []
+    wrong = spoilt(settings, "| `PERDURE_CHECK` | `check` |", "| `PERDURE_CHECK` | `checks` |")
+    assert len(pages.wrong_tables(wrong, "docs/environment.md")) == 2
 
 
 def test_the_exit_codes_are_those_of_the_code_and_name_verbs_that_there_are():
     cli = page("docs/cli.md")
-    assert len(pages.wrong_tables(spoilt(cli, "| 86 | `ipv check` |", "| 87 | `ipv check` |"))) == 2
+    assert len(pages.wrong_tables(spoilt(cli, "| 86 | `ipv check` |", "| 87 | `ipv check` |"),
+                                  "docs/cli.md")) == 2
     assert {verb for each in pages.exits() for verb in each.verbs} <= set(pages.verbs())
 
 

@@ -27,6 +27,7 @@ BUILD = Path(os.environ.get("PERDURE_BUILD", ROOT / "build/dev"))
 sys.path[:0] = [str(ROOT / "python"), str(BUILD / "python"), str(ROOT / "tools")]
 MPIS = [name for name in os.environ.get("PERDURE_TEST_MPIS", "").split(",") if name]
 LIMIT_S = 60.0
+os.environ["XDG_CONFIG_HOME"] = str(BUILD / "no_settings")  # a developer's own are no test's
 os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", str(BUILD / "hypothesis"))
 
 # What Open MPI must be asked for in a container: root, more ranks than cores; and no second between

@@ -181,3 +181,10 @@ def test_a_screen_obeys_nothing_that_it_shows(name, capsys):
     assert_harmless(plain(name))
     assert "\n" not in one_line(name)
     assert plain("Zürich, 5 µs – 100 %") == "Zürich, 5 µs – 100 %"
+
+
+def test_a_directory_in_the_place_of_an_input_is_named_and_leaves_no_descriptor(tmp_path):
+    before = len(os.listdir("/proc/self/fd"))
+    with pytest.raises(files.NotAFile, match=f"{re.escape(str(tmp_path))} is a directory"):
+        files.read_bytes(tmp_path)
+    assert len(os.listdir("/proc/self/fd")) == before

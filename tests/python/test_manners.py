@@ -100,7 +100,8 @@ MISSING = [
     "energy explain /nonexistent", "energy profile /nonexistent",
     "energy profile show /nonexistent", "energy profile check /nonexistent",
     "energy profile merge /nonexistent -o new.json", "energy profile plot /nonexistent -o new.png",
-    "energy run --profile /nonexistent --path . -- true", "run --commit-plan /nonexistent -- true",
+    "energy run --profile /nonexistent --path . -- true", "doctor /nonexistent",
+    "run --commit-plan /nonexistent -- true",
 ]  # fmt: skip
 
 
@@ -116,8 +117,10 @@ def test_a_missing_file_is_a_mistake_that_names_it(words, tmp_path, monkeypatch)
 def test_missing_files_are_tried_with_every_verb_that_reads_one():
     reading = {verb for verb, made in commands().items() if VERBS[verb.split()[0]].part[:2] != "Of"
                and any(each.param_type_name == "argument" for each in made.params)}
-    running = {"run", "energy run", "ipv check", "ipv record", "trace record", "help"}
-    tried = {" ".join(line.split()[:2]) for line in MISSING} | \
+    running = {"run", "energy run", "ipv check", "ipv record", "trace record"}
+    running |= {"help", "config show"}  # of words
+    tried = {line.split()[0] for line in MISSING} | \
+        {" ".join(line.split()[:2]) for line in MISSING} | \
         {" ".join(line.split()[:3]) for line in MISSING} | {"energy profile run"}
     assert reading - running <= tried
 
@@ -193,7 +196,8 @@ def test_what_is_called_o_is_the_output_in_every_verb(verb):
 
 
 PRINTING = [
-    "--help", "devices", "devices --json", "pool ls", "cache ls", "sim policies", "energy probe",
+    "--help", "devices", "devices --json", "pool ls", "doctor", "cache ls",
+    "sim policies", "energy probe",
     "energy plan --mtbf 3h --write-time 9s --read-time 9s --json", "run --json - -- true",
 ]  # fmt: skip
 

@@ -97,6 +97,7 @@ OUTPUTS = {
 ELSEWHERE = {"cache-predict", "ipv-check", "ipv-record", "ipv-explain", "run", "energy-run"}
 PRINTED = {
     "cache-ls": "cache ls", "cache-outcome": "cache recover", "devices": "devices",
+    "config": "config show", "doctor": "doctor .",
     "energy-caps": "energy restore --stale", "energy-explain": "energy explain plan.json",
     "energy-probe": "energy probe",
     "energy-simulate": "energy simulate plan.json --intervals 1e4 --seed 1",

@@ -123,7 +123,8 @@ def print_report(result: JobResult, console: Screen) -> None:
         if "LD_PRELOAD" in result.request.environment:
             console.print("no pool was opened: MPI files alone were cached or recorded")
         else:
-            console.print("no rank reported: the program does not use Perdure, or runs elsewhere")
+            console.print("no rank reported: the program does not use Perdure, or runs elsewhere "
+                          "(`perdure doctor` shows which MPI is whose)")
 
 
 def _lines(attempt: Attempt) -> dict[str, str]:

@@ -46,6 +46,7 @@ class Perdure(CMakePackage):
         depends_on("py-packaging", type="build")
         depends_on("py-typing-extensions", type="build", when="^python@:3.10")
         depends_on("py-numpy@1.24:", type=("build", "run"))
+        depends_on("py-tomli@2:", type=("build", "run"), when="^python@:3.10")
         depends_on("py-typer@0.26:0.28", type=("build", "run"))
         depends_on("py-rich@13:", type=("build", "run"))
         depends_on("py-scipy@1.11:", type="run")
