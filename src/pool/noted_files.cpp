@@ -111,7 +111,7 @@ Status NotedFile::find() {
   }
   if (!there) return Status::success();
   PERDURE_TRY_ASSIGN(auto opened, open_output_again(full_path_));
-  const Status locked =
+  Status locked =
       lock_file(opened.fd(), full_path_, {.wait_ms = lock_wait_ms, .own_at_once = true});
   if (locked.code() == Code::busy) {
     return Status(Code::busy, locked.message(),
