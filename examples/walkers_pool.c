@@ -4,7 +4,6 @@
 #include <perdure/perdure.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 enum { ROOM = 4000, FIRST = 1000, STEPS = 400 };
 
@@ -37,27 +36,24 @@ static void check(int code) {
 int main(void) {
   perdure_pool* pool;
   perdure_array* array;
-  uint64_t version, bytes = ROOM * sizeof(struct particle);
+  uint64_t bytes = ROOM * sizeof(struct particle);
   unsigned short seed[3] = {1, 2, 3};
-  long step = 0, count = FIRST, written = 0;
+  long step = 0, count = FIRST;
   check(perdure_open("pool", NULL, &pool));
   check(perdure_array_open(pool, "p", PERDURE_BYTE, 1, &bytes, PERDURE_LOG, NULL, &array));
   check(perdure_scalar(pool, "iteration", &step, sizeof step));
   check(perdure_scalar(pool, "count", &count, sizeof count));
   check(perdure_scalar(pool, "seed", seed, sizeof seed));
-  check(perdure_scalar(pool, "written", &written, sizeof written));
-  check(perdure_restart(pool, &version));
+  FILE* out = fopen("walkers.txt", "a");
+  if (out == NULL) return 1;
+  check(perdure_file(pool, "walkers.txt", out));
+  check(perdure_restart(pool, NULL));
   struct particle* p = perdure_working(array);
-  FILE* out = fopen("walkers.txt", version == 0 ? "w" : "r+");
-  if (out == NULL || ftruncate(fileno(out), written) != 0) return 1;
-  fseek(out, written, SEEK_SET);
   fprintf(stderr, "begins at step %ld\n", step);
   while (step < STEPS) {
     count = walk(p, count, seed);
     step++;
     fprintf(out, "%ld %ld %.17g\n", step, count, p[0].place);
-    fflush(out);
-    written = ftell(out);
     check(perdure_commit(pool, NULL));
   }
   printf("%ld particles, the first at %.17g\n", count, p[0].place);

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 #include <perdure/perdure.hpp>
 #include <random>
@@ -34,13 +33,12 @@ struct Kept {
   static constexpr std::size_t room = 4000;
   perdure::Array<std::byte> particles;
   std::array<char, 8000> random{};
-  long step = 0, count = 0, written = 0;
+  long step = 0, count = 0;
 
   explicit Kept(perdure::Pool& pool)
       : particles(pool.array<std::byte>("p", {room * sizeof(Particle)}, perdure::Mode::log)) {
     pool.scalar("iteration", step);
     pool.scalar("count", count);
-    pool.scalar("written", written);
     pool.scalar("random", random);
   }
 
@@ -65,20 +63,18 @@ struct Kept {
 int main() {
   std::vector<Particle> particles(1000);
   std::mt19937_64 random(1);
+  std::ofstream out("walkers.txt", std::ios::app);
   perdure::Pool pool("pool");
   Kept kept(pool);
-  const bool again = pool.restart() != 0;
-  if (again) kept.load(particles, random);
-  if (again) std::filesystem::resize_file("walkers.txt", static_cast<std::size_t>(kept.written));
+  pool.file("walkers.txt", out);
+  if (pool.restart() != 0) kept.load(particles, random);
   long& step = kept.step;
-  std::ofstream out("walkers.txt", again ? std::ios::app : std::ios::trunc);
   out.precision(17);
   std::fprintf(stderr, "begins at step %ld\n", step);
   while (step < 400) {
     walk(particles, random);
     step++;
-    out << step << ' ' << particles.size() << ' ' << particles[0].place << std::endl;
-    kept.written = static_cast<long>(out.tellp());
+    out << step << ' ' << particles.size() << ' ' << particles[0].place << '\n';
     kept.save(particles, random);
     pool.commit();
   }

@@ -46,8 +46,9 @@ program walkers
   type(particle), pointer, contiguous :: p(:)
   type(particle) :: one
   integer, allocatable, target :: seed(:)
-  integer, target :: step = 0, count = 1000, lines = 0
-  integer :: words, out, i
+  integer, target :: step = 0, count = 1000
+  integer, parameter :: out = 20
+  integer :: words
   type(c_ptr) :: pool
   type(perdure_array) :: array
   integer(c_int8_t), pointer, contiguous :: bytes(:)
@@ -60,23 +61,18 @@ program walkers
                                 perdure_log, array))
   call check(perdure_scalar(pool, "iteration", step))
   call check(perdure_scalar(pool, "count", count))
-  call check(perdure_scalar(pool, "lines", lines))
   call check(perdure_scalar(pool, "seed", c_loc(seed), int(words*storage_size(words)/8, c_size_t)))
+  call check(perdure_file(pool, "walkers.txt", out))
   call check(perdure_restart(pool, version))
   call check(perdure_memory(array, bytes))
   call c_f_pointer(c_loc(bytes), p, [room])
   call random_seed(put=seed)
-  open (newunit=out, file="walkers.txt", status=merge("replace", "old    ", version == 0))
-  do i = 1, lines
-    read (out, *)
-  end do
+  open (out, file="walkers.txt", position="append")
   write (error_unit, "(a,i0)") "begins at step ", step
   do while (step < 400)
     call walk(p, count)
     step = step + 1
     write (out, "(i0,1x,i0,1x,es23.16)") step, count, p(1)%place
-    flush (out)
-    lines = lines + 1
     call random_seed(get=seed)
     call check(perdure_commit(pool, version))
   end do

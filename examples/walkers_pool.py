@@ -20,23 +20,20 @@ def walk(particles, random):
 
 particles = np.zeros(1000, PARTICLE)
 random = np.random.default_rng(1)
-with perdure.open("pool") as pool:
+with open("walkers.txt", "a") as out, perdure.open("pool") as pool:
     kept = pool.array("p", 4000, PARTICLE, mode="log")
-    state = pool.scalars(iteration=0, count=0, written=0, random=perdure.text(1000))
+    state = pool.scalars(iteration=0, count=0, random=perdure.text(1000))
+    pool.file(out)
     if pool.restart() is not None:
         particles = kept.working[: state.count].copy()
         random.bit_generator.state = json.loads(state.random)
-    with open("walkers.txt", "r+" if state.iteration else "w") as out:
-        out.truncate(state.written)
-        out.seek(state.written)
-        print("begins at step", state.iteration, flush=True)
-        while state.iteration < 400:
-            particles = walk(particles, random)
-            state.iteration += 1
-            print(state.iteration, len(particles), particles["place"][0], file=out, flush=True)
-            state.written = out.tell()
-            state.count = len(particles)
-            kept.working[: len(particles)] = particles
-            state.random = json.dumps(random.bit_generator.state)
-            pool.commit()
+    print("begins at step", state.iteration, flush=True)
+    while state.iteration < 400:
+        particles = walk(particles, random)
+        state.iteration += 1
+        print(state.iteration, len(particles), particles["place"][0], file=out)
+        state.count = len(particles)
+        kept.working[: len(particles)] = particles
+        state.random = json.dumps(random.bit_generator.state)
+        pool.commit()
 print(f"{len(particles)} particles, the first at {particles['place'][0]}")

@@ -76,6 +76,7 @@ module perdure
   end type
 
   integer, parameter :: ranks_max = 7
+  integer, allocatable :: units(:)  ! that write noted files
 
   ! An array of a pool, of at most 7 dimensions.
   type, public :: perdure_array
@@ -116,7 +117,7 @@ module perdure
 
   public :: perdure_open, perdure_close, perdure_array_open, perdure_scalar
   public :: perdure_array_resize, perdure_array_shape, perdure_array_remove, perdure_arrays
-  public :: perdure_restart, perdure_versions, perdure_restore, perdure_delete_version
+  public :: perdure_file, perdure_restart, perdure_versions, perdure_restore, perdure_delete_version
   public :: perdure_memory, perdure_mark, perdure_write, perdure_array_box
   public :: perdure_commit, perdure_commit_begin, perdure_before_write, perdure_commit_wait
   public :: perdure_commit_due, perdure_levels_wait, perdure_status
@@ -205,9 +206,7 @@ module perdure
       character(kind=c_char), intent(in) :: name(*)
       integer(c_size_t), value :: bytes
     end function
-    ! Gives arrays and scalars the newest version that all ranks hold; 0: a new pool. Collective,
-    ! once, after they are opened and before the first commit.
-    integer(c_int) function perdure_restart(pool, version) bind(c)
+    integer(c_int) function restart_of_c(pool, version) bind(c, name="perdure_restart")
       import :: c_int, c_ptr, c_int64_t
       type(c_ptr), value :: pool
       integer(c_int64_t), intent(out) :: version
@@ -220,8 +219,7 @@ module perdure
       integer(c_size_t), value :: capacity
       integer(c_size_t), intent(out) :: count
     end function
-    ! As perdure_restart, of this version. Collective.
-    integer(c_int) function perdure_restore(pool, version) bind(c)
+    integer(c_int) function restore_of_c(pool, version) bind(c, name="perdure_restore")
       import :: c_int, c_ptr, c_int64_t
       type(c_ptr), value :: pool
       integer(c_int64_t), value :: version
@@ -255,18 +253,21 @@ module perdure
       type(c_ptr), value :: array
       integer(c_int64_t), intent(in) :: global_shape(*), first(*)
     end function
-    ! Makes all arrays and scalars durable as one version of all ranks. Collective.
-    integer(c_int) function perdure_commit(pool, version) bind(c)
+    integer(c_int) function commit_of_c(pool, version) bind(c, name="perdure_commit")
       import :: c_int, c_ptr, c_int64_t
       type(c_ptr), value :: pool
       integer(c_int64_t), intent(out) :: version
     end function
-    ! In two steps: another thread copies meanwhile; perdure_before_write before writing. Both are
-    ! collective.
-    integer(c_int) function perdure_commit_begin(pool) bind(c)
+    integer(c_int) function commit_begin_of_c(pool) bind(c, name="perdure_commit_begin")
       import :: c_int, c_ptr
       type(c_ptr), value :: pool
     end function
+    integer(c_int) function file_of_c(pool, path, stream) bind(c, name="perdure_file")
+      import :: c_int, c_ptr, c_char
+      type(c_ptr), value :: pool, stream
+      character(kind=c_char), intent(in) :: path(*)
+    end function
+    ! Makes durable what perdure_commit_begin began. Collective.
     integer(c_int) function perdure_commit_wait(pool, version) bind(c)
       import :: c_int, c_ptr, c_int64_t
       type(c_ptr), value :: pool
@@ -523,6 +524,66 @@ contains
     if (any(first < 1) .or. any(global_shape < 0)) return
     perdure_array_box = box_of_c(array%handle, int(global_shape(n:1:-1), c_int64_t), &
                                  int(first(n:1:-1) - 1, c_int64_t))
+  end function
+
+  ! Names a text file, or another that only grows, which this rank writes: a restart and a restore
+  ! cut it back to the length that the version notes, as perdure.h says. Call it before the restart,
+  ! in every run, and open the file after the restart, with position="append". `unit`: what writes
+  ! it is flushed by each commit as soon as it is open; without it the program flushes. Local.
+  integer(c_int) function perdure_file(pool, path, unit)
+    type(c_ptr), intent(in) :: pool
+    character(len=*), intent(in) :: path
+    integer, intent(in), optional :: unit
+    if (present(unit)) then
+      if (.not. allocated(units)) allocate (units(0))
+      if (.not. any(units == unit)) units = [units, unit]
+    end if
+    call flush_units()
+    perdure_file = file_of_c(pool, trim(path)//c_null_char, c_null_ptr)
+  end function
+
+  ! What is in their buffers is neither in a file nor noted.
+  subroutine flush_units()
+    integer :: i
+    logical :: is_open
+    if (.not. allocated(units)) return
+    do i = 1, size(units)
+      inquire (unit=units(i), opened=is_open)
+      if (is_open) flush (units(i))
+    end do
+  end subroutine
+
+  ! Gives arrays and scalars the newest version that all ranks hold; 0: a new pool. Collective,
+  ! once, after they are opened and before the first commit.
+  integer(c_int) function perdure_restart(pool, version)
+    type(c_ptr), intent(in) :: pool
+    integer(c_int64_t), intent(out) :: version
+    call flush_units()
+    perdure_restart = restart_of_c(pool, version)
+  end function
+
+  ! As perdure_restart, of this version. Collective.
+  integer(c_int) function perdure_restore(pool, version)
+    type(c_ptr), intent(in) :: pool
+    integer(c_int64_t), intent(in) :: version
+    call flush_units()
+    perdure_restore = restore_of_c(pool, version)
+  end function
+
+  ! Makes all arrays and scalars durable as one version of all ranks. Collective.
+  integer(c_int) function perdure_commit(pool, version)
+    type(c_ptr), intent(in) :: pool
+    integer(c_int64_t), intent(out) :: version
+    call flush_units()
+    perdure_commit = commit_of_c(pool, version)
+  end function
+
+  ! In two steps: another thread copies meanwhile; perdure_before_write before writing. Both are
+  ! collective.
+  integer(c_int) function perdure_commit_begin(pool)
+    type(c_ptr), intent(in) :: pool
+    call flush_units()
+    perdure_commit_begin = commit_begin_of_c(pool)
   end function
 
   ! After perdure_commit_begin: returns when the array may be written to again. Local.

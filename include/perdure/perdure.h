@@ -47,6 +47,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #if defined(__GNUC__)
 #define PERDURE_API __attribute__((visibility("default")))
@@ -240,6 +241,20 @@ PERDURE_API int perdure_arrays(const perdure_pool* pool, uint64_t version,
  * `perdure run`. Local. `address` must stay valid until close. */
 PERDURE_API int perdure_scalar(perdure_pool* pool, const char* name, void* address, size_t bytes);
 
+/* Names a text file, or another that only grows, which this rank writes: each version notes how
+ * long it is, and perdure_restart() and perdure_restore() cut it back to that, so that no line
+ * stands twice and none is missing. Call it before the restart, or right after it, in every run,
+ * and open the file to append ("a", O_APPEND), or after the restart. It may be missing until then.
+ * A commit flushes `stream`, which stays open until close, or, if that is NULL, all streams of C
+ * (fflush), which waits for a thread that reads from one; what is written without a buffer needs
+ * neither. Again, of the same path: with another stream. A version of before the first call has the
+ * length that the file had then. The path is what a file is known by; a relative one is looked up
+ * in the working directory of the call. Local; no other rank or process may name the file (BUSY).
+ * Errors, of the restart and restore too, which cut nothing then: NOT_FOUND (it is gone), DAMAGED
+ * (it is shorter, or another one), STATE (a descriptor without O_APPEND is beyond its new end),
+ * FOREIGN (a link, or another user's), NO_SPACE, IO, INVALID. */
+PERDURE_API int perdure_file(perdure_pool* pool, const char* path, FILE* stream);
+
 /* Gives every open array and scalar the contents of the newest version that all ranks
  * hold, and stores its number in *version; 0 means a new pool: arrays are zero, but the buffers
  * that the application gave and its scalars stay as they were. Collective; once, after the arrays
@@ -292,9 +307,9 @@ PERDURE_API int perdure_write(perdure_array* array, uint64_t first, uint64_t cou
 
 /* Says where this rank's array lies in one that all ranks have together: its element 0 is element
  * `first` of an array of `global_shape`; both have as many extents as the array, and ranks' parts
- * may overlap. Copies of versions on other levels note it, so that their files can be read by
- * another number of ranks; the pool does not, so say it at every start. Local. INVALID if the array
- * reaches beyond. */
+ * may overlap. Versions note it: `perdure pool export` and perdure.read() of Python put the parts
+ * together, and files of other levels can be read by another number of ranks. Say it at every
+ * start. Local. INVALID if the array reaches beyond. */
 PERDURE_API int perdure_array_box(perdure_array* array, const uint64_t* global_shape,
                                   const uint64_t* first);
 

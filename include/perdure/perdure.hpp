@@ -34,6 +34,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <ostream>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -269,6 +270,7 @@ class Follower {
   Follower(const Follower&) = delete;
   Follower& operator=(const Follower&) = delete;
   virtual ~Follower() = default;
+  virtual void before_restart() {}
   virtual void before_commit() = 0;
   // `elements`: of the version that is to be restored.
   virtual void before_restore(std::uint64_t elements) = 0;
@@ -345,6 +347,25 @@ class FollowedVector final : public Follower {
   std::optional<std::vector<T> > before_;
 };
 
+// A stream of the program's, which writes a file that versions note.
+class FlushedStream final : public Follower {
+ public:
+  FlushedStream(std::string path, std::ostream& stream) : path_(std::move(path)), stream_(stream) {}
+  const std::string& name() const override { return path_; }
+  void before_commit() override {
+    if (!stream_.flush()) {
+      throw Error(PERDURE_E_IO, "the stream of '" + path_ + "' has failed, and lacks lines");
+    }
+  }
+  void before_restart() override { before_commit(); }
+  void before_restore(std::uint64_t) override { before_commit(); }
+  void after_restore(bool) override {}
+
+ private:
+  std::string path_;
+  std::ostream& stream_;
+};
+
 // The arrays and scalars of a job. Move-only; the destructor closes it and drops the outcome.
 class Pool {
  public:
@@ -419,8 +440,7 @@ class Pool {
     auto follower =
         std::make_unique<FollowedVector<T> >(handle_, name, vector, mode, to_c(options));
     const Array<T> array = follower->array();
-    if (!followers_) followers_ = std::make_shared<Followers>();
-    followers_->push_back(std::move(follower));
+    add(std::move(follower));
     return array;
   }
 
@@ -455,10 +475,25 @@ class Pool {
     (scalar(named.name, object.*named.place), ...);
   }
 
+  // Names a text file, or another that only grows, which this rank writes: restart() and restore()
+  // cut it back to the length that the version notes, as perdure.h says of perdure_file(). Call it
+  // before restart(), in every run, and open the file with std::ios::app. Commits flush `stream`,
+  // which must outlive the pool; or, without one, all streams of C. Local.
+  void file(const std::string& path, std::ostream& stream) {
+    auto follower = std::make_unique<FlushedStream>(path, stream);
+    follower->before_commit();
+    file(path);
+    add(std::move(follower));
+  }
+  void file(const std::string& path) { check(perdure_file(handle_, path.c_str(), nullptr)); }
+
   // Gives all arrays and scalars the newest version that all ranks hold and returns its number; 0:
   // a new pool, arrays are zero, the application's own buffers and scalars as they were.
   // Collective; once, before the first commit.
-  std::uint64_t restart() { return version_by(perdure_restart); }
+  std::uint64_t restart() {
+    for_followers([](Follower& each) { each.before_restart(); });
+    return version_by(perdure_restart);
+  }
 
   // The versions that restore() accepts, newest first. Local.
   std::vector<perdure_version_info> versions() const {
@@ -538,6 +573,10 @@ class Pool {
     if (options.checksums == false) c_options.flags |= PERDURE_NO_CHECKSUM;
     c_options.buffer = options.buffer.data();
     return c_options;
+  }
+  void add(std::unique_ptr<Follower> follower) {
+    if (!followers_) followers_ = std::make_shared<Followers>();
+    followers_->push_back(std::move(follower));
   }
   template <typename Call>
   void for_followers(const Call& call) const {

@@ -6,6 +6,8 @@
 #include "cache/part_note.hpp"
 #include "core.hpp"
 #include "levels/level_file.hpp"
+#include "pool/box_note.hpp"
+#include "pool/file_note.hpp"
 #include "pool/inspect.hpp"
 #include "status_error.hpp"
 
@@ -18,7 +20,28 @@ nb::bytes to_bytes(const std::vector<std::byte>& bytes) {
   return nb::bytes(bytes.data(), bytes.size());
 }
 
+struct NamedBox {
+  std::string name;
+  std::uint32_t part;
+  GlobalBox box;
+};
+
+// A path as Python has it: its bytes need not be UTF-8.
+nb::object path_of(const std::string& path) {
+  return nb::steal(
+      PyUnicode_DecodeFSDefaultAndSize(path.data(), static_cast<Py_ssize_t>(path.size())));
+}
+
 void bind_contents(nb::module_& core) {
+  nb::class_<FileNote>(core, "FileNote", "How long a file of the program's own was at a version.")
+      .def_prop_ro("path", [](const FileNote& note) { return path_of(note.path); })
+      .def_prop_ro("full_path", [](const FileNote& note) { return path_of(note.full_path()); })
+      .def_ro("bytes", &FileNote::bytes);
+  nb::class_<NamedBox>(core, "NamedBox", "Where an array lies in one that all ranks have.")
+      .def_ro("name", &NamedBox::name)
+      .def_ro("part", &NamedBox::part)
+      .def_prop_ro("global_shape", [](const NamedBox& each) { return each.box.global_shape; })
+      .def_prop_ro("first", [](const NamedBox& each) { return each.box.first; });
   nb::class_<ArrayEntry>(core, "ArrayEntry", "An array of a version.")
       .def_ro("name", &ArrayEntry::name)
       .def_ro("part", &ArrayEntry::part)
@@ -40,10 +63,36 @@ void bind_contents(nb::module_& core) {
                      return std::vector<ArrayEntry>(catalogue.arrays.begin(),
                                                     catalogue.arrays.end());
                    })
-      .def_ro("scalars", &Catalogue::scalars);
+      .def_prop_ro("scalars",
+                   [](const Catalogue& catalogue) {
+                     auto scalars = catalogue.scalars;
+                     std::erase_if(scalars, [](const ScalarEntry& each) {
+                       return is_file_note_name(each.name) || is_box_note_name(each.name);
+                     });
+                     return scalars;
+                   })
+      .def_prop_ro("files", [](const Catalogue& catalogue) { return file_notes_of(catalogue); })
+      .def_prop_ro("boxes", [](const Catalogue& catalogue) {
+        std::vector<NamedBox> named;
+        for (const auto& [array, box] : boxes_of(catalogue)) {
+          named.push_back({array.first, array.second, box});
+        }
+        return named;
+      });
 }
 
+// An array's bytes, and where they are in a file.
+struct ArrayPlace {
+  nb::bytes bytes;
+  std::string file;
+  std::uint64_t offset;
+};
+
 void bind_reports(nb::module_& core) {
+  nb::class_<ArrayPlace>(core, "ArrayPlace", "What read_array() gives.")
+      .def_ro("bytes", &ArrayPlace::bytes)
+      .def_ro("file", &ArrayPlace::file)
+      .def_ro("offset", &ArrayPlace::offset);
   nb::enum_<Severity>(core, "Severity", nb::is_arithmetic())
       .value("fine", Severity::fine)
       .value("crash", Severity::crash)
@@ -59,6 +108,13 @@ void bind_reports(nb::module_& core) {
       .def_ro("newest", &RankReport::newest)
       .def_ro("complete_versions", &RankReport::complete_versions)
       .def_ro("catalogue", &RankReport::catalogue)
+      .def(
+          "held",
+          [](const RankReport& rank, std::uint64_t version) {
+            const Catalogue* const found = catalogue_of(rank, version);
+            return found == nullptr ? std::optional<Catalogue>() : *found;
+          },
+          nb::arg("version"), "What the rank has in a version; None: nothing.")
       .def_ro("findings", &RankReport::findings);
   nb::class_<VersionInfo>(core, "VersionInfo", "A version that can be restored.")
       .def_ro("version", &VersionInfo::version)
@@ -107,6 +163,20 @@ void bind_pools(nb::module_& core) {
       nb::arg("directory"), nb::arg("rank"), nb::arg("name"), nb::arg("version") = nb::none(),
       "(type name, extents, bytes) of an array, by default in the version that a restart would "
       "give back.");
+  core.def(
+      "read_array",
+      [](const std::string& directory, std::uint32_t rank, const std::string& name,
+         std::uint32_t part, std::uint64_t version) -> std::optional<ArrayPlace> {
+        auto read = [&] {
+          const nb::gil_scoped_release released;
+          return read_array(directory, rank, name, part, version);
+        }();
+        if (read.status().code() == Code::busy) return std::nullopt;
+        const DumpedArray found = value_or_raise(std::move(read));
+        return ArrayPlace{to_bytes(found.bytes), found.file, found.file_offset};
+      },
+      nb::arg("directory"), nb::arg("rank"), nb::arg("name"), nb::arg("part"), nb::arg("version"),
+      "An array in a version that a report lists; None: a job has stored over it meanwhile.");
   core.def(
       "remove_pool",
       [](const std::string& directory, bool any_owner) {

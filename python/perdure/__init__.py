@@ -45,6 +45,8 @@ if TYPE_CHECKING:
     from perdure.api.pool import Pool as Pool
     from perdure.api.pool import Status as Status
     from perdure.api.pool import open as open
+    from perdure.api.read import Contents as Contents
+    from perdure.api.read import read as read
     from perdure.api.scalars import Scalars as Scalars
     from perdure.api.scalars import blob as blob
     from perdure.api.scalars import text as text
@@ -58,6 +60,7 @@ _PUBLIC = {
         "WrongState",
     ),
     "perdure.api.pool": ("Due", "Pool", "Status", "open"),
+    "perdure.api.read": ("Contents", "read"),
     "perdure.api.scalars": ("Scalars", "blob", "text"),
     "perdure.api.versions": ("Version",),
 }  # fmt: skip

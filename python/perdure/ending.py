@@ -23,6 +23,8 @@ _EXTRAS = {
     "scipy": "pip install '.[energy]' in the clone, Debian: python3-scipy",
     "matplotlib": "pip install '.[plots]' in the clone, Debian: python3-matplotlib",
     "jinja2": "pip install '.[report]' in the clone, Debian: python3-jinja2",
+    "h5py": "pip install '.[hdf5]' in the clone, Debian: python3-h5py",
+    "zarr": "pip install '.[zarr]' in the clone, Debian: python3-zarr",
 }
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 # Of a path that a user gave; everything else, such as a full device, is a failure of the work.

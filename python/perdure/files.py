@@ -10,7 +10,10 @@ from __future__ import annotations
 
 import io
 import os
+import shutil
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -83,6 +86,32 @@ def write_bytes(path: Path | str, content: bytes) -> None:
         raise
 
 
+@contextmanager
+def replaced(path: Path | str) -> Iterator[Path]:
+    """A name under which a file or folder is made, which then takes the place of `path`.
+
+    If the body raises, what it made is removed. Raises as write_bytes(); OSError for a folder that
+    is there and not empty.
+    """
+    path = Path(path)
+    if not path.is_dir():
+        _check_replaceable(path)
+    partial = path.with_name(f".{path.stem}.{os.getpid()}{path.suffix}")
+    _remove_all(partial)
+    try:
+        yield partial
+        partial.replace(path)
+    finally:
+        _remove_all(partial)
+
+
+def _remove_all(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
 def write_text(path: Path | str, text: str) -> None:
     """As write_bytes(), in UTF-8."""
     write_bytes(path, text.encode("utf-8"))
@@ -90,14 +119,24 @@ def write_text(path: Path | str, text: str) -> None:
 
 def append_text(path: Path | str, text: str) -> None:
     """Adds to this user's own file, or makes it. Raises OSError; NotAFile for a link or a FIFO."""
+    with open_append(path) as file:
+        file.write(text.encode("utf-8"))
+
+
+def open_append(path: Path | str) -> BinaryIO:
+    """This user's own file, or a new one, to be added to. Raises as append_text()."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | _SAFE
-    with os.fdopen(os.open(path, flags, 0o600), "ab") as file:
+    file = os.fdopen(os.open(path, flags, 0o600), "ab")
+    try:
         status = os.fstat(file.fileno())
         if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
             raise NotAFile(f"{path} is {_kind(status.st_mode)} or has more than one name")
         if status.st_uid not in (os.geteuid(), 0):
             raise NotAFile(f"{path} belongs to another user ({status.st_uid})")
-        file.write(text.encode("utf-8"))
+    except OSError:
+        file.close()
+        raise
+    return file
 
 
 def open_new(path: Path | str) -> BinaryIO:

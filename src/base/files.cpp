@@ -493,6 +493,12 @@ Result<FileHandle> open_output(const std::string& path, bool append) {
   return Status(Code::busy, path, " is being made and removed all the time");
 }
 
+Result<FileHandle> open_output_again(const std::string& path) {
+  const int found = open_at(AT_FDCWD, path, open_flags(FileAccess::read_write));
+  if (found < 0) return open_failed(AT_FDCWD, path, path, errno);
+  return output_of(found, path, true);
+}
+
 Status write_output(const std::string& path, std::string_view text, bool append) {
   auto file = open_output(path, append);
   return file.ok() ? write_all(file.value(), path, text) : file.status();

@@ -124,6 +124,8 @@ Result<FileHandle> open_input(const std::string& path);
 // A file that the user named for results: made, or emptied if it is this user's regular file. Its
 // directory may be anyone's. `append` keeps what it holds.
 Result<FileHandle> open_output(const std::string& path, bool append = false);
+// As open_output() of a file that is there, for reading too. Code::not_found.
+Result<FileHandle> open_output_again(const std::string& path);
 // All of it at once; for reports.
 Status write_output(const std::string& path, std::string_view text, bool append = false);
 // As open_input() and open_output(), or a pipe or terminal of this user's: its other end is waited

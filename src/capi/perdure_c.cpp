@@ -243,6 +243,14 @@ int perdure_scalar(perdure_pool* pool, const char* name, void* address, size_t b
   });
 }
 
+int perdure_file(perdure_pool* pool, const char* path, FILE* stream) {
+  return guarded_on(pool, [&]() -> Status {
+    PERDURE_TRY(need(path != nullptr && *path != '\0', "a path is needed"));
+    quiesce(pool);
+    return pool->pool->name_file(path, stream);
+  });
+}
+
 int perdure_restart(perdure_pool* pool, uint64_t* version) {
   return guarded_on(pool, [&]() -> Status {
     PERDURE_TRY(check_no_objects(pool));

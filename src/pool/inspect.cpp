@@ -2,10 +2,12 @@
 #include "pool/inspect.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <memory>
 
 #include "base/files.hpp"
 #include "pmem/file_device.hpp"
+#include "pool/noted_files.hpp"
 #include "pool/versioned_array.hpp"
 
 namespace perdure {
@@ -190,6 +192,12 @@ Severity worst_of(const std::vector<Finding>& findings) {
 
 }  // namespace
 
+const Catalogue* catalogue_of(const RankReport& rank, std::uint64_t version) {
+  const Offer* const offer = rank.judgement.find(version);
+  const bool there = offer != nullptr && !offer->reopened && rank.slots[offer->slot].body;
+  return there ? &*rank.slots[offer->slot].body : nullptr;
+}
+
 Severity PoolReport::worst() const {
   Severity worst = worst_of(findings);
   for (const RankReport& rank : ranks) worst = std::max(worst, worst_of(rank.findings));
@@ -238,6 +246,22 @@ Result<PoolReport> inspect_pool(const std::string& directory, const InspectOptio
 
 namespace {
 
+// Code::busy unless nothing was stored over the version so far. A slot is declared open before
+// anything that it names is stored to (commit.cpp, pool.I1); only another rank may be a version
+// further than this one's slots say (pool.I5).
+Status check_still_there(const Slots& slots, std::uint64_t version, std::uint64_t incarnation) {
+  std::atomic_thread_fence(std::memory_order_acquire);  // after the loads of the data
+  const Judgement now = judge_slots(slots.read_all());
+  const Offer* const offer = now.find(version);
+  const bool weak = now.top_complete && version + slots.count() <= now.top + 1;
+  if (offer != nullptr && !offer->reopened && offer->incarnation == incarnation && !weak) {
+    return Status::success();
+  }
+  return Status(Code::busy, slots.medium(), ": version ", version,
+                " is no longer there, or is being stored over by the job that goes on with the "
+                "pool; read a newer one, or have the pool keep more versions");
+}
+
 // The one that was asked for, or that a restart would give back.
 Result<std::uint64_t> version_to_dump(const PoolReport& report,
                                       std::optional<std::uint64_t> wanted) {
@@ -258,24 +282,35 @@ Result<std::uint64_t> version_to_dump(const PoolReport& report,
 }  // namespace
 
 Result<DumpedArray> dump_array(const std::string& directory, std::uint32_t rank,
-                               const std::string& name, std::optional<std::uint64_t> wanted) {
+                               const std::string& name, std::optional<std::uint64_t> wanted,
+                               std::uint32_t part) {
   PERDURE_TRY_ASSIGN(const auto report, inspect_pool(directory, {}));
   PERDURE_TRY_ASSIGN(const std::uint64_t version, version_to_dump(report, wanted));
   if (rank >= report.job.ranks) {
     return Status(Code::not_found, "the pool has ranks 0 to ", report.job.ranks - 1, ", not ",
                   rank);
   }
+  return read_array(directory, rank, name, part, version);
+}
+
+Result<DumpedArray> read_array(const std::string& directory, std::uint32_t rank,
+                               const std::string& name, std::uint32_t part, std::uint64_t version) {
   PERDURE_TRY_ASSIGN(auto open, open_rank(directory, rank));
   const Slots slots(*open.device, open.region);
   const SlotView view = slots.read(slots.slot_of(version));
-  const auto entry = view.body ? view.body->find_array(name) : std::nullopt;
+  const bool here = view.body && view.body->version == version;
+  if (!here) return check_still_there(slots, version, 0);
+  const auto entry = view.body->find_array(name, part);
   if (!entry) {
     return Status(Code::not_found, "version ", version, " of rank ", rank, " has no array ",
                   quoted(name));
   }
-  DumpedArray dumped{entry->shape, std::vector<std::byte>(entry->size_bytes)};
-  PERDURE_TRY(verify_and_copy(*open.device, *entry, open.region.geometry.block_bytes,
-                              dumped.bytes.data(), nullptr));
+  DumpedArray dumped{version, entry->shape, std::vector<std::byte>(entry->size_bytes),
+                     rank_file_path(directory, rank), entry->copy_offset(entry->copy)};
+  const Status read = verify_and_copy(*open.device, *entry, open.region.geometry.block_bytes,
+                                      dumped.bytes.data(), nullptr);
+  PERDURE_TRY(check_still_there(slots, version, view.body->incarnation));
+  PERDURE_TRY(read);
   PERDURE_TRY(open.device->check());
   return dumped;
 }
@@ -335,7 +370,8 @@ Status remove_pool(const std::string& path, Trust trust,
   }
   PERDURE_TRY_ASSIGN(const auto names, directory.names());
   for (const std::string& name : names) {
-    if (belongs && belongs(name)) PERDURE_TRY(directory.remove_file(name));
+    const bool goes = is_first_note_file(name) || (belongs && belongs(name));
+    if (goes) PERDURE_TRY(directory.remove_file(name));
   }
   PERDURE_TRY(directory.sync());
   PERDURE_TRY(directory.remove_file(job_record_name));

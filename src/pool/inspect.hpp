@@ -48,6 +48,9 @@ struct RankReport {
   Judgement judgement;  // of them
 };
 
+// What the rank has in a version; null: nothing.
+const Catalogue* catalogue_of(const RankReport& rank, std::uint64_t version);
+
 struct PoolReport {
   std::string directory;
   JobRecord job;
@@ -73,14 +76,22 @@ PoolReport inspect_ranks(const JobRecord& job, const std::map<std::uint32_t, std
                          const InspectOptions& options);
 
 // The bytes of an array, by default in the version that a restart would give back, verified if it
-// has checksums. Code::not_found if the pool holds no such version.
+// has checksums. Code::not_found if the pool holds no such version. A job may go on with the pool
+// meanwhile: Code::busy if it has stored over that version, of which nothing is returned then.
 struct DumpedArray {
+  std::uint64_t version = 0;
   ArrayShape shape;
   std::vector<std::byte> bytes;
+  std::string file;               // where they are,
+  std::uint64_t file_offset = 0;  // and from which byte on
 };
 Result<DumpedArray> dump_array(const std::string& directory, std::uint32_t rank,
                                const std::string& name,
-                               std::optional<std::uint64_t> version = std::nullopt);
+                               std::optional<std::uint64_t> version = std::nullopt,
+                               std::uint32_t part = 0);
+// The same of a version that a report lists, which is not looked for again.
+Result<DumpedArray> read_array(const std::string& directory, std::uint32_t rank,
+                               const std::string& name, std::uint32_t part, std::uint64_t version);
 
 // Notes the directory as the pool's place, after it was moved or copied (pool_directory.hpp,
 // pool.F5). Nothing else changes.

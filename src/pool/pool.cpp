@@ -80,6 +80,7 @@ void Pool::set_directory(const std::string& directory) {
     path_inode_ = found.st_ino;
   }
   open_pools().add(directory_, this);
+  files_.set_place(directory_, group_.rank(), job_id());
 }
 
 Pool* Pool::find(const std::string& directory) {
@@ -191,12 +192,14 @@ Status Pool::open_successor() {
 // What all forms of commit but the staged one do first: local, and before any store to a working
 // copy. A version that is not `ready` is still the one that is retracted, not the one before.
 VersionUnderWay Pool::begin_version(const Status& ready) {
-  if (ready.ok()) {
+  Status begun = ready;
+  if (begun.ok()) {
     run_page_.set_phase(RunPhase::committing);
     scalars_.save();
+    begun = files_.note();
   }
   VersionUnderWay version = next_under_way();
-  version.begun = ready;
+  version.begun = begun;
   if (version.begun.ok()) version.begun = open_successor();
   if (version.begun.ok()) version.begun = version.collect_changes();
   return version;
@@ -224,9 +227,18 @@ Result<std::optional<HeldShare>> Pool::held_share(const std::string& name) {
                 " can't be had without them; start the job with the same PERDURE_LEVELS");
 }
 
+Status Pool::not_both(const std::string& path) {
+  return Status(Code::unsupported, path,
+                " is a cached file, which goes back with the pool as such, and named by "
+                "perdure_file(): it can't be both; leave the name out");
+}
+
 Status Pool::check_joinable(const Companion& companion) const {
   PERDURE_TRY(check_usable());
   PERDURE_TRY(check_open_to_others());
+  if (companion.name().starts_with("file ") && files_.has(companion.name().substr(5))) {
+    return not_both(companion.name().substr(5));
+  }
   if (restarted_) return Status::success();
   return Status(Code::wrong_state, companion.name(),
                 " can be committed with a pool only when the pool has restarted; call "
@@ -417,6 +429,7 @@ Result<std::uint64_t> Pool::commit_staged(const Status& ready) {
   if (staged.ok()) {
     const Stopwatch watch(staging_ns);
     scalars_.save();
+    staged = files_.note();
     for (const auto& [number, open] : open_) open.array->stage();
   }
   PERDURE_TRY(finish_before_staging());
@@ -456,7 +469,8 @@ void Pool::take_version(const VersionUnderWay& version) {
 Result<std::uint64_t> Pool::finish_commit(VersionUnderWay version, const Status& saved,
                                           std::uint64_t bytes) {
   const std::uint64_t start_ns = monotonic_ns();
-  const Status data = saved.ok() ? check_place(start_ns) : saved;
+  Status data = saved.ok() ? check_place(start_ns) : saved;
+  if (data.ok()) data = files_.make_durable();
   if (data.ok()) {
     version.name_copies();
     version.catalogue.committed_ns = wall_clock_ns();

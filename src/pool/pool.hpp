@@ -29,6 +29,7 @@
 #include "pool/commit.hpp"
 #include "pool/commit_under_way.hpp"
 #include "pool/companion.hpp"
+#include "pool/noted_files.hpp"
 #include "pool/open_arrays.hpp"
 #include "pool/recover.hpp"
 #include "pool/retained.hpp"
@@ -111,6 +112,9 @@ class Pool {
   }
   // Ties memory to a scalar.
   Status bind_scalar(const std::string& name, void* address, std::size_t bytes);
+  // From now on versions note how long the file is, and restart() and restore() cut it back to
+  // that; after restart() that is done here. Again: with another stream. Local.
+  Status name_file(const std::string& path, std::FILE* stream);
 
   // [collective] Loads the chosen version; returns its number, 0 for a new pool.
   Result<std::uint64_t> restart();
@@ -235,6 +239,9 @@ class Pool {
   Result<VersionedArray*> add_array(ArrayId entry, bool known, const ArrayOptions& options);
   void wait_for_saver();
   Status make_room_for_catalogue();
+  Status check_room_for(const std::string& what);
+  Status take_newest_file();
+  static Status not_both(const std::string& path);
   Status load_all();
   Status load_array(OpenArrays::OpenArray& open);
   // Versions (pool_versions.cpp).
@@ -242,7 +249,7 @@ class Pool {
   void hold_extents();
   Status verify_arrays(const Catalogue& catalogue) const;
   Result<std::uint64_t> restart_now();
-  Status make_recovered_newest();
+  Status make_recovered_newest(const std::function<Status()>& when_newest);
   Status check_held(std::uint64_t version) const;
   Result<Catalogue> check_restorable(std::uint64_t version) const;
   void adopt(const Catalogue& target);
@@ -281,6 +288,7 @@ class Pool {
   Catalogue next_;  // the version to come: restored entries, then those opened since
   OpenArrays open_{next_.arrays};
   BoundScalars scalars_{next_};
+  NotedFiles files_{next_};
   GlobalBoxes boxes_;
   std::string directory_;
   FileHandle record_;  // the job record, to see that it stays

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/agreement.hpp"
+#include "pool/box_note.hpp"
 #include "pool/pool.hpp"
 
 namespace perdure {
@@ -109,7 +110,12 @@ Status Pool::set_box(const VersionedArray& array, GlobalBox box) {
                   " elements in dimension ", i, ", from ", box.first[i], " on: beyond the global ",
                   end);
   }
-  boxes_[{array.name(), array.entry().part}] = std::move(box);
+  if (put_box(next_, array.name(), array.part(), &box)) {
+    const Status room = check_room_for("the box of an array");
+    if (!room.ok()) next_.scalars.pop_back();
+    PERDURE_TRY(room);
+  }
+  boxes_[{array.name(), array.part()}] = std::move(box);
   return Status::success();
 }
 
@@ -181,6 +187,7 @@ Status Pool::resize_array(VersionedArray& array, const std::vector<std::uint64_t
   }
   open_.replace_entry(open->entry, array.entry());
   boxes_.erase({array.name(), array.part()});
+  put_box(next_, array.name(), array.part(), nullptr);
   return Status::success();
 }
 
@@ -202,16 +209,44 @@ Status Pool::load_all() {
   return Status::success();
 }
 
+// What was added to the next version has room in a slot.
+Status Pool::check_room_for(const std::string& what) {
+  PERDURE_TRY(make_room_for_catalogue());
+  if (body_bytes_with_tree(next_) > slots_.body_bytes_max() && !slots_.has_room_for_arrays(next_)) {
+    return Status(Code::no_space, "the pool's slots have no room for ", what);
+  }
+  return Status::success();
+}
+
 Status Pool::bind_scalar(const std::string& name, void* address, std::size_t bytes) {
   PERDURE_TRY(check_usable());
   PERDURE_TRY_ASSIGN(const bool is_new, scalars_.bind(name, address, bytes, restarted_));
   if (!is_new) return Status::success();
-  Status room = make_room_for_catalogue();
-  if (body_bytes_with_tree(next_) > slots_.body_bytes_max() && !slots_.has_room_for_arrays(next_)) {
-    room = Status(Code::no_space, "the pool's slots have no room for scalar ", quoted(name));
-  }
+  const Status room = check_room_for("scalar " + quoted(name));
   if (!room.ok()) scalars_.undo_bind();
   return room;
+}
+
+Status Pool::take_newest_file() {
+  if (restarted_) PERDURE_TRY(files_.bring_back_newest());
+  PERDURE_TRY_ASSIGN(const bool is_new, files_.note_newest());
+  if (!is_new) return Status::success();
+  const Status room = check_room_for("the note of a file");
+  if (!room.ok()) files_.undo_note();
+  return room;
+}
+
+Status Pool::name_file(const std::string& path, std::FILE* stream) {
+  PERDURE_TRY(check_usable());
+  if (NotedFile* const known = files_.find(path)) return known->set_stream(stream);
+  PERDURE_TRY_ASSIGN(auto file, NotedFile::open(path, stream));
+  for (const Companion* companion : companions_) {
+    if (companion->name() == "file " + file.full_path()) return not_both(file.full_path());
+  }
+  files_.add(std::move(file));
+  const Status taken = take_newest_file();
+  if (!taken.ok()) files_.drop_newest();
+  return taken;
 }
 
 }  // namespace perdure

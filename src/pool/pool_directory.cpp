@@ -127,10 +127,11 @@ bool must_stay(const Status& status) {
 Status remove_rest(const Directory& directory, std::uint32_t rank, const OpenOptions& options) {
   PERDURE_TRY(directory.remove_file(rank_file_name(rank)));
   PERDURE_TRY(directory.remove_file(fresh_rank_file_name(rank)));
-  if (!options.discard || !options.belongs) return Status::success();
+  if (!options.discard) return Status::success();
   PERDURE_TRY_ASSIGN(const auto names, directory.names());
   for (const std::string& name : names) {
-    if (options.belongs(name)) PERDURE_TRY(directory.remove_file(name));
+    const bool belongs = is_first_note_file(name) || (options.belongs && options.belongs(name));
+    if (belongs) PERDURE_TRY(directory.remove_file(name));
   }
   return Status::success();
 }

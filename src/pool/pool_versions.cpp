@@ -6,6 +6,7 @@
 #include "base/agreement.hpp"
 #include "base/clock.hpp"
 #include "pmem/flush.hpp"
+#include "pool/box_note.hpp"
 #include "pool/pool.hpp"
 
 namespace perdure {
@@ -85,8 +86,8 @@ Status Pool::check_chosen(bool asked) const {
 }
 
 // [collective] From here on the chosen version is the newest, on all ranks.
-Status Pool::make_recovered_newest() {
-  broken_ = finish_recovery(*device_, slots_, group_, recovered_);
+Status Pool::make_recovered_newest(const std::function<Status()>& when_newest) {
+  broken_ = finish_recovery(*device_, slots_, group_, recovered_, when_newest);
   PERDURE_TRY(broken_);
   restarted_ = true;
   successor_open_ = true;
@@ -115,8 +116,9 @@ Result<std::uint64_t> Pool::restart_now() {
   if (recovered_.choice.fell_back) PERDURE_TRY(agree(group_, local));
   if (local.ok()) local = make_room_for_catalogue();
   if (local.ok()) local = load_all();
+  if (local.ok()) local = files_.check(recovered_.catalogue);
   PERDURE_TRY(agree(group_, local));
-  PERDURE_TRY(make_recovered_newest());
+  PERDURE_TRY(make_recovered_newest([this] { return files_.cut(recovered_.catalogue); }));
   scalars_.load();
   status_.restart_ns = monotonic_ns() - start_ns;
   run_page_.set_restored(status_.version, scalars_.iteration_of(next_), status_.restart_ns);
@@ -169,6 +171,7 @@ void Pool::adopt(const Catalogue& target) {
   next.incarnation = next_.incarnation + 1 + options_.incarnations_of_taker;
   open_.adopt(target.arrays, retained_);
   next.arrays = next_.arrays;
+  for (const auto& [array, box] : boxes_) put_box(next, array.first, array.second, &box);
   scalars_.adopt(next);
   next_ = std::move(next);
 }
@@ -180,10 +183,10 @@ Status Pool::restore(std::uint64_t version) {
   PERDURE_TRY(agree(group_, check_alone("can't be brought to another version"),
                     {About::restored, version}));
   const auto target = check_restorable(version);
-  PERDURE_TRY(agree(group_, target.status()));
+  PERDURE_TRY(agree(group_, target.ok() ? files_.check(target.value()) : target.status()));
   run_page_.set_phase(RunPhase::restarting);
   // First what any restart would do, so that a version that some rank had completed alone is gone.
-  if (!restarted_) PERDURE_TRY(make_recovered_newest());
+  if (!restarted_) PERDURE_TRY(make_recovered_newest([] { return Status::success(); }));
   adopt(target.value());
   // One store on each rank; the pool stays usable only if all did it (commit.cpp, pool.I7).
   Status local = options_.taker != nullptr
@@ -195,6 +198,7 @@ Status Pool::restore(std::uint64_t version) {
   successor_open_ = local.ok();
   if (local.ok()) local = make_room_for_catalogue();
   if (local.ok()) local = load_all();
+  if (local.ok()) local = files_.cut(target.value());
   broken_ = agree(group_, local);
   PERDURE_TRY(broken_);
   if (options_.taker != nullptr) PERDURE_TRY(options_.taker->restored(target.value()));

@@ -104,7 +104,8 @@ Result<Recovered> choose_version(Group& group, const Slots& slots, bool allow_ol
   return recovered;
 }
 
-Status finish_recovery(Device& device, Slots& slots, Group& group, const Recovered& recovered) {
+Status finish_recovery(Device& device, Slots& slots, Group& group, const Recovered& recovered,
+                       const std::function<Status()>& when_newest) {
   const Choice& choice = recovered.choice;
   if (choice.fell_back) {
     // Before any slot that could still offer a newer version is given up, R is complete everywhere.
@@ -117,7 +118,9 @@ Status finish_recovery(Device& device, Slots& slots, Group& group, const Recover
     const auto word = word_without_version(recovered.slots, slot, choice);
     if (word) slots.store_state(*word);
   }
-  return agree(group, device.fence());
+  Status settled = device.fence();
+  if (settled.ok()) settled = when_newest();
+  return agree(group, settled);
 }
 
 }  // namespace perdure

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -31,7 +32,9 @@ Result<Recovered> choose_version(Group& group, const Slots& slots, bool allow_ol
 
 // Collective: makes R the newest version on every rank, and its successor's slot open; versions
 // that some rank lacks are deleted. All data of R have been verified if the choice is weak.
-// Idempotent: a crash in here leads back to the same R.
-Status finish_recovery(Device& device, Slots& slots, Group& group, const Recovered& recovered);
+// Idempotent: a crash in here leads back to the same R. `when_newest` is called, on all ranks, when
+// R is the newest and before any of them goes on.
+Status finish_recovery(Device& device, Slots& slots, Group& group, const Recovered& recovered,
+                       const std::function<Status()>& when_newest);
 
 }  // namespace perdure

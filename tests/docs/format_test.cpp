@@ -22,6 +22,8 @@
 #include "parts/part_share_format.hpp"
 #include "perdure/perdure.h"
 #include "pmem/region_format.hpp"
+#include "pool/box_note_format.hpp"
+#include "pool/file_note_format.hpp"
 #include "pool/image_format.hpp"
 #include "pool/job_record_format.hpp"
 #include "pool/run_page.hpp"
@@ -110,6 +112,19 @@ void add_structs_of_slots(std::map<std::string, Struct>& all) {
        PERDURE_FIELD(ArrayFormat, table_stride_bytes), PERDURE_FIELD(ArrayFormat, table_checksum),
        PERDURE_FIELD(ArrayFormat, copy), PERDURE_FIELD(ArrayFormat, part),
        PERDURE_FIELD(ArrayFormat, name_bytes), PERDURE_FIELD(ArrayFormat, spare_copies)}};
+  all["FileNoteFormat"] = {
+      sizeof(FileNoteFormat),
+      {PERDURE_FIELD(FileNoteFormat, version), PERDURE_FIELD(FileNoteFormat, path_bytes),
+       PERDURE_FIELD(FileNoteFormat, place_bytes), PERDURE_FIELD(FileNoteFormat, reserved),
+       PERDURE_FIELD(FileNoteFormat, bytes), PERDURE_FIELD(FileNoteFormat, checksum)}};
+  all["FirstNoteFormat"] = {
+      sizeof(FirstNoteFormat),
+      {PERDURE_FIELD(FirstNoteFormat, checksum), PERDURE_FIELD(FirstNoteFormat, job_id)}};
+  all["BoxNoteFormat"] = {
+      sizeof(BoxNoteFormat),
+      {PERDURE_FIELD(BoxNoteFormat, version), PERDURE_FIELD(BoxNoteFormat, dimensions),
+       PERDURE_FIELD(BoxNoteFormat, part), PERDURE_FIELD(BoxNoteFormat, name_bytes),
+       PERDURE_FIELD(BoxNoteFormat, global_shape), PERDURE_FIELD(BoxNoteFormat, first)}};
   all["ScalarFormat"] = {
       sizeof(ScalarFormat),
       {PERDURE_FIELD(ScalarFormat, bytes), PERDURE_FIELD(ScalarFormat, name_bytes),
@@ -435,6 +450,10 @@ const std::map<std::string, std::uint64_t> numbers_of_headers{
     {"ranks_max", ranks_max},
     {"job_name_bytes", job_name_bytes},
     {"name_bytes_max", name_bytes_max},
+    {"file_note_version", file_note_version},
+    {"file_tail_bytes", file_tail_bytes},
+    {"file_path_bytes_max", file_path_bytes_max},
+    {"box_note_version", box_note_version},
     {"dimensions_max", dimensions_max},
     {"scalar_bytes_max", scalar_bytes_max},
     {"catalogue_page_bytes", catalogue_page_bytes},

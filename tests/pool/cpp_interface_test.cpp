@@ -10,6 +10,7 @@
 #include <complex>
 #include <cstddef>
 #include <cstdint>
+#include <fstream>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -318,6 +319,32 @@ TEST_P(CppInterfaceOnce, failures_are_errors_with_a_code_and_a_sentence) {
   pool.close();                                                   // again: nothing to do
   Pool reopened(path_);
   EXPECT_EQ(code_of([&] { reopened.array<float>("u", {10}, Mode::copy); }), PERDURE_E_SHAPE);
+}
+
+TEST_P(CppInterfaceOnce, lines_in_the_buffer_of_a_stream_go_back_with_the_state) {
+  const std::string path = directory_ / "log.txt";
+  const auto run = [&](std::uint64_t steps, bool crashes) {
+    Pool pool(path_);
+    std::uint64_t step = 0;
+    std::ofstream log(path, std::ios::app);
+    pool.scalar("iteration", step);
+    pool.file(path, log);
+    log << "goes at the restart\n";
+    pool.restart();
+    while (step < steps) {
+      log << "step " << step << '\n';
+      ++step;
+      pool.commit();
+    }
+    if (crashes) log << "lost\n";
+  };
+  run(2, true);
+  EXPECT_EQ(perdure_test::read_file(path), "step 0\nstep 1\nlost\n");
+  run(3, false);
+  EXPECT_EQ(perdure_test::read_file(path), "step 0\nstep 1\nstep 2\n");
+  Pool pool(path_);
+  std::ofstream failed(directory_ / "none/log.txt");
+  EXPECT_EQ(code_of([&] { pool.file(path, failed); }), PERDURE_E_IO);
 }
 
 TEST_P(CppInterfaceOnce, a_moved_pool_is_closed_once_and_by_its_last_owner) {

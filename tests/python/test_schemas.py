@@ -102,6 +102,7 @@ PRINTED = {
     "energy-probe": "energy probe",
     "energy-simulate": "energy simulate plan.json --intervals 1e4 --seed 1",
     "pool": "pool check pool", "pool-drain": "pool drain pool --to .", "pool-ls": "pool ls .",
+    "pool-export": "pool export pool --to o.npz",
     "pool-verify": "pool verify pool", "pool-versions": "pool versions pool",
     "sim-locality": "sim locality t.ptrace", "sim-optimise": "sim optimise t.ptrace --mram 1MiB",
     "sim-policies": "sim policies", "sim-point": "sim sweep t.ptrace --mram 1MiB",

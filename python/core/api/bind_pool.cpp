@@ -302,6 +302,15 @@ void bind_pool(nb::module_& api) {
             return memory_view(pool->bind_scalar(name, {first.c_str(), first.size()}), false);
           },
           "name"_a, "first"_a, nb::sig("def scalar(self, name: str, first: bytes) -> memoryview"))
+      .def(
+          "file",
+          [](const Pool& pool, const nb::bytes& path) {
+            perdure_pool* handle = pool->handle();
+            const std::string named(path.c_str(), path.size());
+            checked(pool->calls(),
+                    [&] { return pool->calls().file(handle, named.c_str(), nullptr); });
+          },
+          "path"_a)
       .def("restart", of_version(&Calls::restart))
       .def("commit", of_version(&Calls::commit))
       .def("commit_wait", of_version(&Calls::commit_wait))

@@ -36,6 +36,7 @@ from perdure.api.texts import checked_path, checked_text
 from perdure.api.versions import Version, version_number, versions_of
 
 T = TypeVar("T")
+F = TypeVar("F")
 _getpid = os.getpid  # at the end of the interpreter `os` may be gone
 _DELAYS = {"virtual": 0, "wait": 1, "drain": 2}
 _MUST_EXIST, _DISCARD, _ALLOW_OLDER, _ANY_JOB, _ANY_OWNER = 2, 4, 8, 16, 32
@@ -162,6 +163,7 @@ class Pool:
         self._path = path
         self._arrays: list[Array] = []
         self._kinds = Kinds(native)
+        self._files: list[Any] = []  # open ones, which commits flush
         self._begun = False  # a commit is under way
         self._refuses_slices = True
         self._process = os.getpid()
@@ -276,6 +278,32 @@ class Pool:
         """
         return Scalars(self._native, self._kinds, values)
 
+    def file(self, file: F) -> F:
+        """Names a text file, or another that only grows, which this rank writes; returns `file`.
+
+            log = pool.file(log)  # opened with mode "a"
+
+        Each version notes how long it is, and restart() and restore() cut it back to that, so that
+        no line stands twice and none is missing. `file` is an open file, which commits flush, or a
+        path, and then the program flushes. Call it before the restart, or right after it, in every
+        run, and open the file to append, or after the restart. A version of before the first call
+        has the length that the file had then. Local; each rank has files of its own.
+
+        Raises, as restart() and restore() then do, NotFound (it is gone), Damaged (it is shorter,
+        or another one), WrongState (a file that was not opened to append is beyond its new end),
+        Foreign (a link, or another user's), Busy (another rank or process has it), InvalidArgument.
+        """
+        opened: Any = None if isinstance(file, (str, bytes, os.PathLike)) else file
+        path = file if opened is None else getattr(opened, "name", None)
+        if not isinstance(path, (str, bytes, os.PathLike)) or not os.fspath(path):
+            raise InvalidArgument(f"{file!r} has no path; open the file by its name")
+        if opened is not None:
+            opened.flush()
+        self._native.file(os.fsencode(path))
+        if opened is not None:
+            self._files.append(opened)
+        return file
+
     def restart(self) -> int | None:
         """Gives arrays and scalars the contents of the newest version that all ranks hold.
 
@@ -283,6 +311,7 @@ class Pool:
         scalars stay as they were. Collective; once, after the arrays and scalars were made and
         before the first commit. Raises Damaged, and WrongShape if a scalar or dtype was another.
         """
+        self._flush_files()
         version = self._native.restart()
         self._kinds.restored()
         return version or None
@@ -296,6 +325,7 @@ class Pool:
         slices of `working` of an array in mode twin are alive (open(older_slices=…)).
         """
         self._check_slices(False)
+        self._flush_files()
         version = self._ending(self._native.commit)
         self._turn()
         return version
@@ -308,6 +338,7 @@ class Pool:
         while slices of `working` of any array are alive (open(older_slices=…)).
         """
         self._check_slices(True)
+        self._flush_files()
         self._native.commit_begin()
         self._begun = True
         for array in self._arrays:
@@ -353,6 +384,7 @@ class Pool:
         Damaged, and leaves all as it was.
         """
         self._check_slices(False)
+        self._flush_files()
         number = version_number(version)
         resized = self._other_shapes_of(number)
         for array, _ in resized:
@@ -445,6 +477,12 @@ class Pool:
             for array in self._arrays:
                 array._protect(False)
         self._begun = False
+
+    def _flush_files(self) -> None:
+        """What is in their buffers is neither in a file nor noted."""
+        for file in self._files:
+            if not file.closed:
+                file.flush()
 
     def _check_slices(self, begins: bool) -> None:
         for array in self._arrays:

@@ -249,6 +249,20 @@ class Scalars:
         return found
 
 
+def value_of(name: str, kind: str, stored: bytes) -> Any:
+    """What a version has of a scalar; its bytes if its type is not known."""
+    known: dict[str, _Codec] = {
+        codec.kind: codec
+        for codec in (_Int(), _Float(), _Bool(), _Datetime(), _Text(len(stored) - 4),
+                      _Bytes(len(stored) - 4))
+    }  # fmt: skip
+    if kind in known and known[kind].size_bytes == len(stored):
+        return known[kind].unpack(stored)
+    if name == "iteration" and len(stored) in (4, 8):
+        return int.from_bytes(stored, "little", signed=True)
+    return stored
+
+
 def _packed(codec: _Codec, name: str, value: Any) -> bytes:
     if isinstance(value, np.ndarray):
         raise TypeError(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The verbs `perdure pool ls|show|versions|check|dump|adopt|drain|verify|rm`."""
+"""The verbs `perdure pool ls|show|versions|check|dump|export|adopt|drain|verify|rm`."""
 
 from __future__ import annotations
 
@@ -207,6 +207,48 @@ def dump_array(
     saved = io.BytesIO()
     numpy.save(saved, array)
     write_bytes(out, saved.getvalue())
+
+
+@app.command("export")
+def export_pool(
+    pool: PoolPath,
+    to: Annotated[
+        Path, output_file("--to", help="What is written: a name that ends with .npz, .h5 or .zarr.")
+    ],
+    version: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="The version; `perdure pool versions` "
+                                 "lists them.", show_default="the newest")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write all arrays and scalars of a version to a file for other programs.
+
+    An array of which ranks have boxes is one, whole; of others there is one for each rank,
+    "u.rank3". Types are those of the program. Nothing is locked: a job may go on with the pool, and
+    what is written is one version, whole.
+
+    Example: perdure pool export /mnt/pmem/heat --to heat.npz
+    """
+    from perdure.pool.export import check_kind, export
+
+    check_kind(to)
+    done = export(str(pool), version, to)
+    if as_json:
+        print_json("pool-export", {
+            "pool": str(pool), "file": str(to), "version": done.version,
+            "arrays": [
+                {"name": each.key, "dtype": each.dtype.str, "shape": list(each.shape)}
+                for each in done.arrays
+            ],
+            "scalars": done.scalars, "left_out": done.left_out,
+        })
+        return
+    size = bytes_text(sum(each.size_bytes for each in done.arrays))
+    say(f"{to}: {len(done.arrays)} arrays, {size}, and {len(done.scalars)} scalars of version "
+        f"{done.version}")
+    for name in done.left_out:
+        say(f"perdure: {one_line(name)} is left out: it is in mode flush, without versions, and a "
+            "job uses the pool", err=True)
 
 
 @app.command("adopt")

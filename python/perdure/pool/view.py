@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 _MOVED = "it was made in another directory: a job refuses it until `perdure pool adopt`"
 _VERSION = ("version", "parent", "committed_ns", "abandoned")
 _ARRAY = ("name", "part", "type", "extents", "mode", "checksums", "size_bytes")
+_FILE = ("path", "full_path", "bytes")
 _DRAINED = ("version", "incarnation", "ranks", "bytes", "written", "complete")
 ITERATION = "iteration"  # the scalar of perdure_scalar() that counts iterations
 
@@ -110,6 +111,7 @@ def _rank_json(rank: _core.RankReport) -> dict:
             {"name": scalar.name, "bytes": scalar.bytes.hex()}
             for scalar in (catalogue.scalars if catalogue else ())
         ],
+        "files": [fields(note, _FILE) for note in catalogue.files] if catalogue else [],
     }
 
 
@@ -168,6 +170,10 @@ def _contents(readable: list[_core.RankReport]) -> list[tuple[str, str, str, str
             size = len(scalar.bytes)
             row = (name_text(scalar), _scalar_text(scalar.bytes), bytes_text(size), "yes", [])
             found.setdefault((scalar.name, size), row)[-1].append(rank.rank)
+        for note in rank.catalogue.files:
+            cells = one_line(note.path), "file that goes back", bytes_text(note.bytes)
+            row = (*cells, "its end", [])
+            found.setdefault((note.path, note.bytes, "file"), row)[-1].append(rank.rank)
     order = {name: i for i, name in enumerate(dict.fromkeys(row[0] for row in found.values()))}
     return sorted(found.values(), key=lambda row: order[row[0]])
 

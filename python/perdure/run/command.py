@@ -14,7 +14,7 @@ import typer
 from perdure.cache.preload import cache_environment, find_library, preloading
 from perdure.documents import json_text
 from perdure.ending import os_text
-from perdure.files import write_text
+from perdure.files import NotAFile, open_append, write_text
 from perdure.option_groups import output_file
 from perdure.run.allocation import NoAllocation, this_allocation
 from perdure.run.attempt import Limits
@@ -95,6 +95,11 @@ Requeue = Annotated[
     typer.Option("--requeue", help="Put the job back into the queue if a node is lost and no "
                  "attempt is left, or if SIGUSR1 made it end early."),
 ]
+Log = Annotated[
+    Path | None,
+    output_file("--log", help="Add the job's output to this file too, with a line "
+                "at the begin and end of each attempt."),
+]
 RunDir = Annotated[
     Path,
     typer.Option(metavar="DIR", help="A directory that all nodes see, where ranks say that they "
@@ -116,6 +121,7 @@ def run(
     ] = None,
     cache: Cache = None,
     cache_options: CacheOptions = "",
+    log: Log = None,
     any_owner: AnyOwner = False,
     commit_plan: CommitPlan = None,
     spares: Spares = None,
@@ -130,7 +136,7 @@ def run(
     commit.
 
     Examples: perdure run --restarts 5 --stall-timeout 1h -- mpiexec -n 4 ./solver;
-    perdure run --cache '*.dat' -- mpiexec -n 4 ./solver;
+    perdure run --log job.log --cache '*.dat' -- mpiexec -n 4 ./solver;
     perdure run --spares 1 --requeue -- srun -n 12 ./solver
     """
     rehearsal = rehearsal_asked(kill_at, kill_rank, kill_point, command)
@@ -144,10 +150,23 @@ def run(
         _cache_environment(cache, cache_options) | _plan_environment(commit_plan)
         | ({"PERDURE_ANY_OWNER": "1"} if any_owner else {}),
         spread=spread,
+        log=_checked_log(log),
     )
     result = run_job(request, make_live(quiet))
     _report(result, quiet, json_file)
     raise typer.Exit(result.exit_code)
+
+
+def _checked_log(log: Path | None) -> Path | None:
+    """Raises the mistake of a name that can't be written, before anything is started."""
+    if log is not None:
+        try:
+            if str(log) == "-":
+                raise NotAFile("- is the standard output, where the job's output goes anyhow")
+            open_append(log).close()
+        except OSError as wrong:
+            raise bad_parameter(os_text(wrong), param_hint="--log") from None
+    return log
 
 
 def _spread(

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -18,6 +19,7 @@ from perdure.run.bell import Bell
 from perdure.run.directory import run_directory
 from perdure.run.left_behind import LeftPart, settle
 from perdure.run.live import Live
+from perdure.run.log import JobLog
 from perdure.run.node_watch import NodeWatch
 from perdure.run.page import Phase, RunPages
 from perdure.run.placement import NoPlace, placed
@@ -39,7 +41,8 @@ _Told = TypeVar("_Told")
 class JobRequest:
     """What the user asked for. `restarts` is how many attempts may follow the first one.
 
-    `environment` is added to the launcher's own; `output`, a file, takes stdout and stderr.
+    `environment` is added to the launcher's own; `output`, a file, takes stdout and stderr; or
+    `log` gets a copy of them.
     """
 
     command: list[str]
@@ -49,6 +52,7 @@ class JobRequest:
     environment: dict[str, str] = field(default_factory=dict)
     output: IO | None = None
     spread: Spread | None = None
+    log: Path | None = None
 
     @property
     def all_environment(self) -> dict[str, str]:
@@ -82,10 +86,11 @@ def run_job(request: JobRequest, live: Live) -> JobResult:
             shared = None
             if request.spread is not None:
                 shared = held.enter_context(run_directory(request.spread.shared))
+            log = held.enter_context(JobLog(request.log, live)) if request.log else None
             bell = held.enter_context(Bell())
             held.enter_context(live)
             try:
-                _run_attempts(result, directory, shared, bell, live)
+                _run_attempts(result, directory, shared, bell, live, log)
                 _requeue(result, bell, live)
             finally:
                 _settle(result, [place for place in (directory, shared) if place], live)
@@ -106,7 +111,12 @@ def run_job(request: JobRequest, live: Live) -> JobResult:
 
 
 def _run_attempts(
-    result: JobResult, directory: Path, shared: Path | None, bell: Bell, live: Live
+    result: JobResult,
+    directory: Path,
+    shared: Path | None,
+    bell: Bell,
+    live: Live,
+    log: JobLog | None,
 ) -> None:
     request = result.request
     for number in range(1, request.restarts + 2):
@@ -122,13 +132,15 @@ def _run_attempts(
             live.say(str(few))
             result.exit_code = result.exit_code or FAILED
             return
-        tree = ProcessTree(command, environment, request.output)
+        tree = _start(request, number, command, environment, log)
         watch = NodeWatch(request.spread.allocation, nodes) if request.spread else None
         run = AttemptRun(number, tree, pages, rehearsal, request.limits, bell, watch)
         attempt = run.run(live)
         if watch is not None:
             watch.close()
         attempt.nodes, attempt.lost = nodes, lost
+        if log is not None:
+            _log_end(log, attempt)
         result.attempts.append(attempt)
         result.exit_code = attempt.exit_code
         if rehearsal is not None:
@@ -147,6 +159,31 @@ def _run_attempts(
             _patiently(partial(end_steps, attempt_name(number)), bell, live)
         if not again:
             return
+
+
+def _start(
+    request: JobRequest,
+    number: int,
+    command: list[str],
+    environment: dict[str, str],
+    log: JobLog | None,
+) -> ProcessTree:
+    if log is None:
+        return ProcessTree(command, environment, request.output)
+    outputs = log.start(number, request.restarts + 1, command)
+    try:
+        return ProcessTree(command, environment, *outputs)
+    finally:
+        for end in outputs:
+            os.close(end)
+
+
+def _log_end(log: JobLog, attempt: Attempt) -> None:
+    pages = attempt.pages
+    restored = max((page.restored_version for page in pages if page.has_restarted), default=None)
+    newest = max((page.version for page in pages), default=None)
+    text = f"attempt {attempt.number} ended: {ending_text(attempt)}"
+    log.end(f"{text}, {attempt.why}" if attempt.why else text, attempt.seconds, restored, newest)
 
 
 def _settle(result: JobResult, places: list[Path], live: Live) -> None:

@@ -72,12 +72,20 @@ def end_descendants() -> None:
 class ProcessTree:
     """All processes of one attempt that run on this machine."""
 
-    def __init__(self, command: list[str], environment: dict[str, str], output: IO | None = None):
+    def __init__(
+        self,
+        command: list[str],
+        environment: dict[str, str],
+        output: IO | int | None = None,
+        errors: int | None = None,
+    ):
         """Starts `command` in a session of its own with this process's stdin, stdout, stderr.
 
-        `output`, a file, replaces stdout and stderr. Raises OSError if it can't be started.
+        `output`, a file, replaces stdout and, without `errors`, stderr too. Raises OSError if it
+        can't be started.
         """
-        errors = subprocess.STDOUT if output is not None else None
+        if errors is None and output is not None:
+            errors = subprocess.STDOUT
         self._table = ProcessTable()
         self._run_directory = environment.get(RUN_DIRECTORY_NAME)
         self._command = subprocess.Popen(

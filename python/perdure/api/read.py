@@ -1,0 +1,305 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a pool holds, as numpy arrays and values: without opening or locking it, or changing it.
+
+A job may go on with the pool meanwhile. What is read is one version, whole: after each array it is
+looked whether anything of that version may have been stored over, and then all is read anew.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perdure.api.errors import Busy, Damaged, NotFound
+from perdure.api.kinds import NAME as KINDS
+from perdure.api.kinds import dtype_of_kind, kinds_of
+from perdure.api.scalars import value_of
+from perdure.api.texts import checked_path
+from perdure.core import load_core
+
+if TYPE_CHECKING:
+    from perdure import _core
+
+_DTYPES = {
+    "byte": "|u1", "int32": "<i4", "int64": "<i8", "float32": "<f4", "float64": "<f8",
+    "complex128": "<c16",
+}  # fmt: skip
+_ATTEMPTS = 50
+_PAUSE_S = 0.002
+
+
+class Overtaken(Exception):
+    """The version that was read is no longer there: a job goes on with the pool."""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A rank's part of an array, and where it lies in the whole."""
+
+    rank: int
+    name: str
+    part: int
+    first: tuple[int, ...]
+    extents: tuple[int, ...]
+
+    @property
+    def place(self) -> tuple[slice, ...]:
+        """Of it in the whole array."""
+        return tuple(
+            slice(begin, begin + extent) for begin, extent in zip(self.first, self.extents)
+        )
+
+
+@dataclass(frozen=True)
+class Whole:
+    """An array as a reader sees it: of all ranks that have a box of it, or of one."""
+
+    key: str
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    pieces: list[Piece] = field(default_factory=list)
+
+    @property
+    def size_bytes(self) -> int:
+        return math.prod(self.shape) * self.dtype.itemsize
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What there is to read of a version."""
+
+    path: str
+    version: int
+    ranks: int
+    wholes: list[Whole]
+    scalars: dict[str, Any]
+    left_out: list[str]
+
+    def piece(self, whole: Whole, piece: Piece, mmap: bool = False) -> NDArray[Any]:
+        """The elements of a piece, read-only. Raises Overtaken, and Damaged as read()."""
+        core = load_core()
+        try:
+            found = core.read_array(self.path, piece.rank, piece.name, piece.part, self.version)
+        except core.Error as failure:
+            raise Damaged(str(failure)) from None
+        if found is None:
+            raise Overtaken
+        if mmap and whole.size_bytes:
+            return np.memmap(found.file, whole.dtype, "r", found.offset, piece.extents)
+        return np.frombuffer(found.bytes, whole.dtype).reshape(piece.extents)
+
+    def array(self, whole: Whole, mmap: bool = False) -> NDArray[Any]:
+        """All of it, read-only. Where boxes overlap, the lowest rank's cells count."""
+        only = whole.pieces[0]
+        if len(whole.pieces) == 1 and only.extents == whole.shape:
+            return self.piece(whole, only, mmap)
+        assembled = np.zeros(whole.shape, whole.dtype)
+        for piece in reversed(whole.pieces):
+            assembled[piece.place] = self.piece(whole, piece)
+        assembled.flags.writeable = False
+        return assembled
+
+
+class Contents(Mapping[str, Any]):
+    """A version of a pool: read["u"] is an array, read["t"] a scalar. perdure.read() makes it.
+
+    version    its number
+    ranks      of the pool
+    arrays     by name, read-only. One of which ranks have boxes is whole; of others there is one
+               for each rank, "u.rank3", if there are several ranks. Pieces of windows: "w.part1"
+    scalars    by name, as Python stored them; of other programs bytes, but `iteration` is an int.
+               One that differs between ranks is there for each: "seed.rank3"
+    left_out   names of arrays in mode flush, which have no versions, if a job uses the pool
+    """
+
+    def __init__(self, plan: Plan, arrays: dict[str, NDArray[Any]]) -> None:
+        self.version, self.ranks = plan.version, plan.ranks
+        self.arrays, self.scalars, self.left_out = arrays, plan.scalars, plan.left_out
+
+    def __getitem__(self, name: str) -> Any:
+        if name in self.arrays:
+            return self.arrays[name]
+        if name in self.scalars:
+            return self.scalars[name]
+        if name in self.left_out:
+            raise KeyError(f"{name} is in mode flush, without versions, and a job uses the pool")
+        raise KeyError(f"{name}; there are {', '.join(self) or 'none'}")
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self.arrays
+        yield from self.scalars
+
+    def __len__(self) -> int:
+        return len(self.arrays) + len(self.scalars)
+
+    def __repr__(self) -> str:
+        return f"<perdure.Contents of version {self.version}: {', '.join(self)}>"
+
+
+def read(
+    path: str | bytes | os.PathLike[str],
+    version: int | None = None,
+    *,
+    names: Sequence[str] | None = None,
+    mmap: bool = False,
+) -> Contents:
+    """The arrays and scalars of a version; default: the one that a restart would give.
+
+        state = perdure.read("/mnt/pmem/heat")
+        plot(state["u"], title=f"step {state['iteration']}")
+
+    names   arrays to read; default all
+    mmap    arrays of which one rank has all are maps of its file, and not copies of it. Refused
+            (Busy) while a job uses the pool; a job that starts later changes what they show
+
+    The pool is neither opened nor locked, and may be another user's. A job may go on with it: what
+    is returned is of one version, whole, or Busy is raised, as where it commits faster than this
+    reads; have it keep more versions then. Raises NotFound, Damaged. Any process; local.
+    """
+    place = checked_path(path)
+    for attempt in range(_ATTEMPTS):
+        if attempt:
+            time.sleep(_PAUSE_S * attempt)
+        try:
+            return _read_once(place, version, names, mmap)
+        except Overtaken:
+            if version is not None:
+                break
+    raise Busy(
+        f"{place}: a job goes on with the pool, and stored over"
+        f" {'its newest version' if version is None else f'version {version}'} before all was read;"
+        " read it again later, fewer `names` at a time, or have the pool keep more versions"
+    )
+
+
+def _read_once(
+    place: str, version: int | None, names: Sequence[str] | None, mmap: bool
+) -> Contents:
+    plan = make_plan(place, version)
+    if mmap and pool_in_use(place):
+        raise Busy(f"{place} is in use: a map would show what is being stored; leave out mmap")
+    known = [whole.key for whole in plan.wholes]
+    unknown = [name for name in names or () if name not in known]
+    if unknown:
+        there = ", ".join(known) or "none"
+        raise NotFound(f"version {plan.version} has no array '{unknown[0]}'; it has {there}")
+    wanted = [whole for whole in plan.wholes if names is None or whole.key in names]
+    return Contents(plan, {whole.key: plan.array(whole, mmap) for whole in wanted})
+
+
+def make_plan(place: str, version: int | None = None) -> Plan:
+    """What there is to read. Raises NotFound, Damaged; Overtaken if a job was in the way."""
+    report = _inspected(place)
+    if report.version is None:
+        if pool_in_use(place):
+            raise Overtaken
+        raise Damaged(f"{place} holds no version of all ranks; see `perdure pool check {place}`")
+    chosen = report.version if version is None else version
+    if chosen not in {report.version, *(held.version for held in report.versions)}:
+        there = ", ".join(str(held.version) for held in report.versions) or "none"
+        raise NotFound(f"{place} holds no version {chosen}; it holds {there}")
+    held = [(rank.rank, rank.held(chosen)) for rank in report.ranks]
+    ranks = [(number, catalogue) for number, catalogue in held if catalogue is not None]
+    if len(ranks) < report.rank_count:
+        raise Overtaken
+    in_use = pool_in_use(place)
+    wholes, left_out = _wholes(ranks, report.rank_count, in_use)
+    scalars = _scalars(ranks)
+    return Plan(place, chosen, report.rank_count, wholes, scalars, left_out)
+
+
+def _inspected(place: str) -> _core.PoolReport:
+    core = load_core()
+    if not Path(core.job_record_path(place)).exists():
+        raise NotFound(f"{place} holds no pool; `perdure pool ls` lists those of a directory")
+    try:
+        return core.inspect_pool(place)  # type: ignore[no-any-return]
+    except core.Error as failure:
+        raise Damaged(str(failure)) from None
+
+
+def pool_in_use(place: str) -> bool:
+    """Whether a process of this machine has a rank's file open, as the kernel lists its locks."""
+    inodes = {_lock_name(os.stat(file)) for file in Path(place).glob("rank-*")}
+    try:
+        lines = Path("/proc/locks").read_text().splitlines()
+    except OSError:
+        return True
+    return any(word in inodes for line in lines for word in line.split() if ":" in word)
+
+
+def _lock_name(file: os.stat_result) -> str:
+    return f"{os.major(file.st_dev):02x}:{os.minor(file.st_dev):02x}:{file.st_ino}"
+
+
+def _wholes(
+    ranks: list[tuple[int, _core.Catalogue]], of_all: int, in_use: bool
+) -> tuple[list[Whole], list[str]]:
+    found: dict[tuple[str, Any], Whole] = {}
+    left_out: list[str] = []
+    for rank, catalogue in ranks:
+        kinds = _kinds(catalogue)
+        boxes = {(box.name, box.part): box for box in catalogue.boxes}
+        for entry in catalogue.arrays:
+            label = f"{entry.name}.part{entry.part}" if entry.part else entry.name
+            if entry.mode == "flush" and in_use:
+                left_out += [label] if label not in left_out else []
+                continue
+            dtype = dtype_of_kind(kinds.get(entry.name, "")) or np.dtype(_DTYPES[entry.type])
+            bare = entry.type == "byte" and dtype.str != "|u1"
+            cut = slice(None, -1) if bare else slice(None)
+            extents = tuple(entry.extents[cut])
+            box = boxes.get((entry.name, entry.part))
+            shape = tuple(box.global_shape[cut]) if box else extents
+            first = tuple(box.first[cut]) if box else (0,) * len(extents)
+            key = label if box or of_all == 1 else f"{label}.rank{rank}"
+            whole = found.setdefault((key, (dtype.str, shape)), Whole(key, dtype, shape))
+            whole.pieces.append(Piece(rank, entry.name, entry.part, first, extents))
+    return _distinct(list(found.values())), left_out
+
+
+def _distinct(wholes: list[Whole]) -> list[Whole]:
+    """Ranks that have a name with other types or global shapes have it each for itself."""
+    named: dict[str, list[Whole]] = {}
+    for whole in wholes:
+        named.setdefault(whole.key, []).append(whole)
+    result = []
+    for alike in named.values():
+        for whole in alike:
+            key = whole.key if len(alike) == 1 else f"{whole.key}.rank{whole.pieces[0].rank}"
+            result.append(Whole(key, whole.dtype, whole.shape, whole.pieces))
+    keys = [whole.key for whole in result]
+    twice = next((key for key in keys if keys.count(key) > 1), None)
+    if twice is not None:
+        raise Damaged(f"two arrays would have the name '{twice}'; rename one in the program")
+    return result
+
+
+def _kinds(catalogue: _core.Catalogue) -> dict[str, str]:
+    stored = [scalar.bytes for scalar in catalogue.scalars if scalar.name == KINDS]
+    return kinds_of(stored[0]) if stored else {}
+
+
+def _scalars(ranks: list[tuple[int, _core.Catalogue]]) -> dict[str, Any]:
+    """Those that all ranks have alike under their name, others with their rank's."""
+    of_names: dict[str, dict[int, tuple[str, bytes]]] = {}
+    for rank, catalogue in ranks:
+        kinds = _kinds(catalogue)
+        for scalar in catalogue.scalars:
+            if scalar.name != KINDS:
+                kind = kinds.get(scalar.name, "")
+                of_names.setdefault(scalar.name, {})[rank] = kind, scalar.bytes
+    values: dict[str, Any] = {}
+    for name, stored in of_names.items():
+        alike = len(stored) == len(ranks) and len(set(stored.values())) == 1
+        for rank, (kind, content) in stored.items():
+            values[name if alike else f"{name}.rank{rank}"] = value_of(name, kind, content)
+    return values
