@@ -140,6 +140,18 @@ constexpr int type_or_none() {
                                                                 : 0;
 }
 
+// Of a scalar T, or of one of several T; 0: there is none.
+template <typename T>
+constexpr int scalar_type() {
+  using E = std::remove_all_extents_t<T>;
+  if (std::is_same_v<E, bool>) return PERDURE_BOOL;
+  if (std::is_same_v<E, char>) return PERDURE_TEXT;
+  if (!std::is_integral_v<E>) return type_or_none<E>() == PERDURE_BYTE ? 0 : type_or_none<E>();
+  if (sizeof(E) == 4) return std::is_signed_v<E> ? PERDURE_INT32 : PERDURE_UINT32;
+  if (sizeof(E) == 8) return std::is_signed_v<E> ? PERDURE_INT64 : PERDURE_UINT64;
+  return 0;
+}
+
 // The same of elements of which an array can be made.
 template <typename T>
 constexpr perdure_type type_of() {
@@ -443,7 +455,9 @@ class Pool {
     static_assert(std::is_trivially_copyable_v<T> && !std::is_pointer_v<T> && !std::is_const_v<T>,
                   "a scalar is saved byte by byte: no pointers, strings or containers");
     static_assert(sizeof(T) <= 16384, "a scalar has at most 16384 bytes; use an array");
-    check(perdure_scalar(handle_, name.c_str(), &value, sizeof value));
+    constexpr int type = scalar_type<T>();
+    check(type == 0 ? perdure_scalar(handle_, name.c_str(), &value, sizeof value)
+                    : perdure_scalar_typed(handle_, name.c_str(), type, &value, sizeof value));
   }
 
   // Each member that is named becomes a scalar of its own, so that a later program may add members,

@@ -29,6 +29,7 @@ void bind_contents(nb::module_& core) {
       .def_prop_ro("extents", [](const ArrayEntry& entry) { return entry.shape.extents; });
   nb::class_<ScalarEntry>(core, "ScalarEntry", "A scalar of a version.")
       .def_ro("name", &ScalarEntry::name)
+      .def_prop_ro("type", [](const ScalarEntry& entry) { return type_name(entry.type); })
       .def_prop_ro("bytes", [](const ScalarEntry& entry) { return to_bytes(entry.bytes); });
   nb::class_<Catalogue>(core, "Catalogue", "The arrays and scalars of a version of one rank.")
       .def_ro("version", &Catalogue::version)

@@ -110,7 +110,8 @@ class Pool {
     return open_.first_closed_part(name);
   }
   // Ties memory to a scalar.
-  Status bind_scalar(const std::string& name, void* address, std::size_t bytes);
+  Status bind_scalar(const std::string& name, void* address, std::size_t bytes,
+                     ScalarType type = ScalarType::none);
 
   // [collective] Loads the chosen version; returns its number, 0 for a new pool.
   Result<std::uint64_t> restart();

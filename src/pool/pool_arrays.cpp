@@ -202,9 +202,10 @@ Status Pool::load_all() {
   return Status::success();
 }
 
-Status Pool::bind_scalar(const std::string& name, void* address, std::size_t bytes) {
+Status Pool::bind_scalar(const std::string& name, void* address, std::size_t bytes,
+                         ScalarType type) {
   PERDURE_TRY(check_usable());
-  PERDURE_TRY_ASSIGN(const bool is_new, scalars_.bind(name, address, bytes, restarted_));
+  PERDURE_TRY_ASSIGN(const bool is_new, scalars_.bind(name, type, address, bytes, restarted_));
   if (!is_new) return Status::success();
   Status room = make_room_for_catalogue();
   if (body_bytes_with_tree(next_) > slots_.body_bytes_max() && !slots_.has_room_for_arrays(next_)) {

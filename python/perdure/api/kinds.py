@@ -11,12 +11,14 @@ from __future__ import annotations
 import ast
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from perdure.api.errors import NoSpace, WrongShape
-from perdure.api.library import _api
+
+if TYPE_CHECKING:
+    from perdure.api.library import _api
 
 NAME = "perdure.python"
 BYTES_MAX = 8192
@@ -42,11 +44,7 @@ class Kinds:
 
     def dtype_of(self, name: str) -> np.dtype[Any] | None:
         """Of an array that is stored as bytes; None: it is not, or that is not known yet."""
-        kind = self._kinds.get(name, self._stored.get(name, ""))
-        if not kind.startswith("dtype "):
-            return None
-        text = kind.removeprefix("dtype ")
-        return np.dtype(ast.literal_eval(text) if text.startswith("[") else text)
+        return dtype_of_kind(self._kinds.get(name, self._stored.get(name, "")))
 
     def restored(self) -> None:
         """Compares with the version that was restored; raises WrongShape if a kind differs."""
@@ -65,8 +63,7 @@ class Kinds:
 
     def _load(self) -> dict[str, str]:
         assert self._memory is not None
-        text = bytes(self._memory).rstrip(b"\0")
-        return dict(json.loads(text)) if text else {}
+        return kinds_of_bytes(bytes(self._memory))
 
     def _store(self, kinds: dict[str, str]) -> None:
         assert self._memory is not None
@@ -78,6 +75,20 @@ class Kinds:
             )
         self._memory[:] = text.ljust(BYTES_MAX, b"\0")
         self._kinds = kinds
+
+
+def kinds_of_bytes(stored: bytes) -> dict[str, str]:
+    """Of the scalar NAME. Raises ValueError and others if that holds no kinds."""
+    text = stored.rstrip(b"\0")
+    return dict(json.loads(text)) if text else {}
+
+
+def dtype_of_kind(kind: str) -> np.dtype[Any] | None:
+    """None: it is no dtype."""
+    if not kind.startswith("dtype "):
+        return None
+    text = kind.removeprefix("dtype ")
+    return np.dtype(ast.literal_eval(text) if text.startswith("[") else text)
 
 
 def _compare(stored: Mapping[str, str], asked: Mapping[str, str]) -> None:

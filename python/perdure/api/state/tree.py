@@ -27,8 +27,7 @@ DEPTH_MAX = 100
 """Of containers in each other. A text that is nested deeper than this writes is damaged."""
 BYTES_IN_TEXT_MAX = 1024
 _SAME = "same"
-# What reading a text that was never written may raise.
-_UNFIT = (
+UNFIT = (
     ArithmeticError,
     AttributeError,
     LookupError,
@@ -38,6 +37,7 @@ _UNFIT = (
     ValueError,
     struct.error,
 )
+"""What reading a text that was never written may raise."""
 _JSON = json.JSONEncoder(separators=(",", ":"), allow_nan=False, check_circular=False)
 _PLAIN = (type(None), bool, int, float, str)
 _FACTORIES: dict[str, Any] = {
@@ -146,7 +146,7 @@ class Decoder:
             return self.value(json.loads(text.decode("ascii"), parse_constant=_no_constant))
         except Error:
             raise
-        except _UNFIT:
+        except UNFIT:
             raise Damaged(
                 f"{source}: its text is not what perdure writes; it was damaged"
             ) from None
