@@ -106,8 +106,9 @@ def dtype_of(entry: _core.ArrayEntry, kinds: dict[str, str]) -> np.dtype | None:
         found = dtype_of_kind(kinds[entry.name])
     except _UNFIT:
         return None
-    fits = found is not None and not found.hasobject and entry.type == "byte"
-    return found if fits and list(entry.extents)[-1:] == [found.itemsize] else None
+    if found is None or found.hasobject or entry.type != "byte":
+        return None
+    return found if list(entry.extents)[-1:] == [found.itemsize] else None
 
 
 def array_text(entry: _core.ArrayEntry, kinds: dict[str, str]) -> str:

@@ -126,9 +126,7 @@ class _ReadStorages:
             self._place(made, text, shape, strides)
         return made.requires_grad_() if text["grad"] is True else made
 
-    def _place(
-        self, made: torch.Tensor, text: Any, shape: list[int], strides: list[int]
-    ) -> None:
+    def _place(self, made: torch.Tensor, text: Any, shape: list[int], strides: list[int]) -> None:
         storage = self._storage(whole(text["storage"]))
         first, size = whole(text["first"]), made.element_size()
         reach = sum((count - 1) * step for count, step in zip(shape, strides))
