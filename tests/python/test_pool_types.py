@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import ctypes
 import json
+import struct
 from datetime import datetime, timezone
 
 import numpy as np
@@ -13,6 +14,7 @@ import pytest
 
 import perdure as api
 from conftest import BUILD
+from perdure.api.state.stored import unpack
 
 BITS = int(np.float64(0.6).view("i8"))
 LIBRARY = BUILD / "src/capi/libperdure.so"
@@ -182,6 +184,25 @@ def test_types_that_nobody_wrote_are_as_if_there_were_none(perdure, tmp_path, ki
         ran = perdure("pool", command[0], path, *command[1:])
         assert ran.code == 0, ran.err
     assert "byte[2, 3] copy" in shown(perdure, path)
+
+
+def test_a_text_of_cpp_is_dumped_as_text_and_read_as_bytes(perdure, tmp_path):
+    path = tmp_path / "pool"
+    for stored, words in ((b"so long", '"so long"'), (b"\xff\0b", '"ff0062"')):
+        head = struct.pack("<8sQQQ", b"PRDSTAT1", 11, 1, len(stored))
+        raw = head + b'{"bytes":0}' + bytes(5) + stored.ljust(8, b"\0")
+        assert unpack(np.frombuffer(raw, "u1"), "the state") == stored
+        with api.open(path, discard=True) as pool:
+            array = pool.array("perdure.state.motto", len(raw), "u1", "log", marks=True)
+            pool.restart()
+            array.working[:] = np.frombuffer(raw, "u1")
+            array.mark(0, len(raw))
+            pool.commit()
+        assert words in perdure("pool", "dump", path, "motto").out.decode()
+        with api.open(path) as pool:
+            pool.state({}, "motto")
+            with pytest.raises(api.WrongShape, match="is bytes in the pool, not dict"):
+                pool.restart()
 
 
 def test_a_state_that_was_crafted_is_an_error_of_dump(perdure, tmp_path):

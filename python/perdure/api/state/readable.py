@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from datetime import datetime
 from math import isfinite
 from typing import Any
@@ -25,10 +26,19 @@ def state_json(raw: NDArray[np.uint8], source: str) -> str:
     """Of the bytes of a state. Raises Damaged."""
     text, blocks = parts(raw, source)
     try:
-        found = _value(json.loads(text), tree.Decoder(KINDS, blocks.__getitem__))
+        found = _whole(json.loads(text), tree.Decoder(KINDS, blocks.__getitem__))
         return json.dumps(found, indent=2)
     except tree.UNFIT:
         raise Damaged(f"{source}: its text is not what perdure writes; it was damaged") from None
+
+
+def _whole(text: Any, decoder: tree.Decoder) -> Any:
+    """C++'s texts and engines are bytes."""
+    found = decoder.value(text) if isinstance(text, dict) and "bytes" in text else None
+    if isinstance(found, bytes):
+        with suppress(UnicodeDecodeError):
+            return found.decode()
+    return _value(text, decoder)
 
 
 def plain_json(value: Any) -> Any:
