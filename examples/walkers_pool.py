@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Particles walk at random, divide and end; the pool "pool" keeps each step."""
 
-import json
-
 import numpy as np
 
 import perdure
@@ -18,22 +16,18 @@ def walk(particles, random):
     return np.concatenate([particles[chance > 0.01], particles[chance > 0.99]])
 
 
-particles = np.zeros(1000, PARTICLE)
-random = np.random.default_rng(1)
 with open("walkers.txt", "a") as out, perdure.open("pool") as pool:
-    kept = pool.array("p", 4000, PARTICLE, mode="log")
-    state = pool.scalars(iteration=0, count=0, random=perdure.text(1000))
+    p = pool.array("p", None if pool.arrays() else 1000, PARTICLE)
+    run = pool.state({"random": np.random.default_rng(1)})
+    state = pool.scalars(iteration=0)
     pool.file(out)
-    if pool.restart() is not None:
-        particles = kept.working[: state.count].copy()
-        random.bit_generator.state = json.loads(state.random)
+    pool.restart()
     print("begins at step", state.iteration, flush=True)
     while state.iteration < 400:
-        particles = walk(particles, random)
+        particles = walk(p.working, run["random"])
         state.iteration += 1
         print(state.iteration, len(particles), particles["place"][0], file=out)
-        state.count = len(particles)
-        kept.working[: len(particles)] = particles
-        state.random = json.dumps(random.bit_generator.state)
+        p.resize(len(particles))
+        p.working[:] = particles
         pool.commit()
 print(f"{len(particles)} particles, the first at {particles['place'][0]}")

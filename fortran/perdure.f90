@@ -200,10 +200,12 @@ module perdure
       integer(c_size_t), value :: capacity
       integer(c_size_t), intent(out) :: count
     end function
-    integer(c_int) function scalar_of_c(pool, name, address, bytes) bind(c, name="perdure_scalar")
+    integer(c_int) function scalar_of_c(pool, name, kind, address, bytes) &
+      bind(c, name="perdure_scalar_typed")
       import :: c_int, c_ptr, c_char, c_size_t
       type(c_ptr), value :: pool, address
       character(kind=c_char), intent(in) :: name(*)
+      integer(c_int), value :: kind
       integer(c_size_t), value :: bytes
     end function
     integer(c_int) function restart_of_c(pool, version) bind(c, name="perdure_restart")
@@ -453,35 +455,39 @@ contains
     type(c_ptr), intent(in) :: pool
     character(len=*), intent(in) :: name
     integer(c_int32_t), target, intent(in) :: variable
-    scalar_int32 = scalar_at(pool, name, c_loc(variable), 4_c_size_t)
+    scalar_int32 = scalar_of_c(pool, trim(name)//c_null_char, perdure_int32, c_loc(variable), &
+      4_c_size_t)
   end function
 
   integer(c_int) function scalar_int64(pool, name, variable)
     type(c_ptr), intent(in) :: pool
     character(len=*), intent(in) :: name
     integer(c_int64_t), target, intent(in) :: variable
-    scalar_int64 = scalar_at(pool, name, c_loc(variable), 8_c_size_t)
+    scalar_int64 = scalar_of_c(pool, trim(name)//c_null_char, perdure_int64, c_loc(variable), &
+      8_c_size_t)
   end function
 
   integer(c_int) function scalar_float(pool, name, variable)
     type(c_ptr), intent(in) :: pool
     character(len=*), intent(in) :: name
     real(c_float), target, intent(in) :: variable
-    scalar_float = scalar_at(pool, name, c_loc(variable), 4_c_size_t)
+    scalar_float = scalar_of_c(pool, trim(name)//c_null_char, perdure_float, c_loc(variable), &
+      4_c_size_t)
   end function
 
   integer(c_int) function scalar_double(pool, name, variable)
     type(c_ptr), intent(in) :: pool
     character(len=*), intent(in) :: name
     real(c_double), target, intent(in) :: variable
-    scalar_double = scalar_at(pool, name, c_loc(variable), 8_c_size_t)
+    scalar_double = scalar_of_c(pool, trim(name)//c_null_char, perdure_double, c_loc(variable), &
+      8_c_size_t)
   end function
 
   integer(c_int) function scalar_at(pool, name, address, bytes)
     type(c_ptr), intent(in) :: pool, address
     character(len=*), intent(in) :: name
     integer(c_size_t), intent(in) :: bytes
-    scalar_at = scalar_of_c(pool, trim(name)//c_null_char, address, bytes)
+    scalar_at = scalar_of_c(pool, trim(name)//c_null_char, 0_c_int, address, bytes)
   end function
 
   ! The versions that all ranks hold, newest first. Local.

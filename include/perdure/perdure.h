@@ -85,7 +85,12 @@ enum perdure_type {
   PERDURE_INT64 = 3,
   PERDURE_FLOAT = 4,
   PERDURE_DOUBLE = 5,
-  PERDURE_COMPLEX_DOUBLE = 6
+  PERDURE_COMPLEX_DOUBLE = 6,
+  /* of scalars only */
+  PERDURE_UINT32 = 7,
+  PERDURE_UINT64 = 8,
+  PERDURE_BOOL = 9, /* 1 byte */
+  PERDURE_TEXT = 10 /* UTF-8, up to a zero byte or the end */
 };
 
 enum perdure_mode {
@@ -240,6 +245,31 @@ PERDURE_API int perdure_arrays(const perdure_pool* pool, uint64_t version,
  * perdure_restart() writes them. The name "iteration" (an integer of 4 or 8 bytes) is shown by
  * `perdure run`. Local. `address` must stay valid until close. */
 PERDURE_API int perdure_scalar(perdure_pool* pool, const char* name, void* address, size_t bytes);
+
+/* The same of one or more of a perdure_type, so that `perdure pool show` prints what it is; 0: no
+ * type is known. SHAPE if the pool has the scalar with another type; all integers are alike. */
+PERDURE_API int perdure_scalar_typed(perdure_pool* pool, const char* name, int type, void* address,
+                                     size_t bytes);
+
+/* In C11 perdure_scalar() tells the type that `address` points to, where it is one of these. */
+#if !defined(__cplusplus) && defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L
+#define PERDURE_TYPE_OF(address)                                           \
+  _Generic((address),                                                      \
+      int*: PERDURE_INT32,                                                 \
+      unsigned*: PERDURE_UINT32,                                           \
+      long*: sizeof(long) == 8 ? PERDURE_INT64 : PERDURE_INT32,            \
+      unsigned long*: sizeof(long) == 8 ? PERDURE_UINT64 : PERDURE_UINT32, \
+      long long*: PERDURE_INT64,                                           \
+      unsigned long long*: PERDURE_UINT64,                                 \
+      float*: PERDURE_FLOAT,                                               \
+      double*: PERDURE_DOUBLE,                                             \
+      double _Complex*: PERDURE_COMPLEX_DOUBLE,                            \
+      _Bool*: PERDURE_BOOL,                                                \
+      char*: PERDURE_TEXT,                                                 \
+      default: 0)
+#define perdure_scalar(pool, name, address, bytes) \
+  perdure_scalar_typed(pool, name, PERDURE_TYPE_OF(address), address, bytes)
+#endif
 
 /* Names a text file, or another that only grows, which this rank writes: each version notes how
  * long it is, and perdure_restart() and perdure_restore() cut it back to that, so that no line

@@ -32,10 +32,14 @@
 #include <complex>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <ostream>
+#include <random>
 #include <span>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
@@ -139,6 +143,18 @@ constexpr int type_or_none() {
          : is_same_v<T, double>                                 ? PERDURE_DOUBLE
          : is_same_v<T, std::complex<double> >                  ? PERDURE_COMPLEX_DOUBLE
                                                                 : 0;
+}
+
+// Of a scalar T, or of one of several T; 0: there is none.
+template <typename T>
+constexpr int scalar_type() {
+  using E = std::remove_all_extents_t<T>;
+  if (std::is_same_v<E, bool>) return PERDURE_BOOL;
+  if (std::is_same_v<E, char>) return PERDURE_TEXT;
+  if (!std::is_integral_v<E>) return type_or_none<E>() == PERDURE_BYTE ? 0 : type_or_none<E>();
+  if (sizeof(E) == 4) return std::is_signed_v<E> ? PERDURE_INT32 : PERDURE_UINT32;
+  if (sizeof(E) == 8) return std::is_signed_v<E> ? PERDURE_INT64 : PERDURE_UINT64;
+  return 0;
 }
 
 // The same of elements of which an array can be made.
@@ -275,6 +291,7 @@ class Follower {
   // `elements`: of the version that is to be restored.
   virtual void before_restore(std::uint64_t elements) = 0;
   virtual void after_restore(bool done) = 0;
+  virtual void after_restart() {}
   virtual const std::string& name() const = 0;
 };
 
@@ -364,6 +381,111 @@ class FlushedStream final : public Follower {
  private:
   std::string path_;
   std::ostream& stream_;
+};
+
+// Bytes of any length as a state of Python has them (docs/format.md): pool.state() of Python, and
+// `perdure pool dump`, read them as bytes.
+class BytesState {
+ public:
+  static std::vector<unsigned char> pack(const std::string& bytes) {
+    std::vector<unsigned char> made(begin + padded(bytes.size()));
+    const std::uint64_t counts[4] = {text_bytes, 1, bytes.size(), 0};
+    std::memcpy(made.data(), magic, 8);
+    std::memcpy(made.data() + 8, counts, 24);
+    std::memcpy(made.data() + 32, text, text_bytes);
+    if (!bytes.empty()) std::memcpy(made.data() + begin, bytes.data(), bytes.size());
+    return made;
+  }
+  // Nothing: no state was stored there.
+  static std::optional<std::string> unpack(const std::vector<unsigned char>& stored,
+                                           const std::string& name) {
+    if (std::all_of(stored.begin(), stored.end(), [](unsigned char each) { return each == 0; })) {
+      return std::nullopt;
+    }
+    std::uint64_t size = 0;
+    if (stored.size() >= begin) std::memcpy(&size, stored.data() + 24, 8);
+    const bool fits = stored.size() >= begin && size <= stored.size() - begin;
+    const auto* bytes = reinterpret_cast<const char*>(stored.data());
+    if (!fits || pack(std::string(bytes + begin, size)) != stored) {
+      throw Error(PERDURE_E_SHAPE,
+                  "state '" + name + "' holds no bytes of C++; give it another name");
+    }
+    return std::string(bytes + begin, size);
+  }
+
+ private:
+  static constexpr const char* magic = "PRDSTAT1";
+  static constexpr const char* text = "{\"bytes\":0}";
+  static constexpr std::size_t text_bytes = 11;
+  static constexpr std::size_t begin = 32 + 16;
+  static constexpr std::size_t padded(std::size_t bytes) { return (bytes + 7) / 8 * 8; }
+};
+
+// What has a text: `get` makes it before each commit, `set` gets it back.
+class FollowedState final : public Follower {
+ public:
+  FollowedState(perdure_pool* pool, const std::string& name, std::function<std::string()> get,
+                std::function<void(const std::string&)> set)
+      : name_(name),
+        get_(std::move(get)),
+        set_(std::move(set)),
+        array_(pool, "perdure.state." + name, bytes_, Mode::log, {PERDURE_MARKS, nullptr}) {
+    after_restart();
+  }
+  const std::string& name() const override { return array_.name(); }
+  void before_commit() override {
+    std::vector<unsigned char> now = BytesState::pack(get_());
+    if (now == bytes_) return;
+    array_.array().before_write();  // a commit in the background may still read it
+    if (now.size() == bytes_.size()) {
+      std::copy(now.begin(), now.end(), bytes_.begin());
+    } else {
+      bytes_ = std::move(now);
+    }
+    array_.before_commit();
+    array_.array().mark(0, bytes_.size());
+  }
+  void before_restore(std::uint64_t elements) override { array_.before_restore(elements); }
+  void after_restore(bool done) override {
+    array_.after_restore(done);
+    if (done) after_restart();
+  }
+  void after_restart() override {
+    if (const auto found = BytesState::unpack(bytes_, name_)) set_(*found);
+  }
+
+ private:
+  std::string name_;
+  std::function<std::string()> get_;
+  std::function<void(const std::string&)> set_;
+  std::vector<unsigned char> bytes_;
+  FollowedVector<unsigned char> array_;
+};
+
+// The engines of <random> whose text can be checked before it is read: the library believes the
+// place in the stream that a mersenne twister's text ends with.
+template <typename Engine>
+struct EngineText {
+  static constexpr bool known = false;
+};
+template <typename UInt, UInt a, UInt c, UInt m>
+struct EngineText<std::linear_congruential_engine<UInt, a, c, m> > {
+  static constexpr bool known = true;
+  static bool fits(const std::string&) { return true; }
+};
+template <typename UInt, std::size_t w, std::size_t n, std::size_t m, std::size_t r, UInt a,
+          std::size_t u, UInt d, std::size_t s, UInt b, std::size_t t, UInt c, std::size_t l,
+          UInt f>
+struct EngineText<std::mersenne_twister_engine<UInt, w, n, m, r, a, u, d, s, b, t, c, l, f> > {
+  static constexpr bool known = true;
+  static bool fits(const std::string& text) {
+    std::istringstream words(text);
+    std::string last, word;
+    std::size_t count = 0;
+    for (; words >> word; ++count) last = word;
+    return count == n + 1 && last.size() <= 4 && !last.empty() &&
+           last.find_first_not_of("0123456789") == std::string::npos && std::stoul(last) <= n;
+  }
 };
 
 // The arrays and scalars of a job. Move-only; the destructor closes it and drops the outcome.
@@ -463,7 +585,40 @@ class Pool {
     static_assert(std::is_trivially_copyable_v<T> && !std::is_pointer_v<T> && !std::is_const_v<T>,
                   "a scalar is saved byte by byte: no pointers, strings or containers");
     static_assert(sizeof(T) <= 16384, "a scalar has at most 16384 bytes; use an array");
-    check(perdure_scalar(handle_, name.c_str(), &value, sizeof value));
+    constexpr int type = scalar_type<T>();
+    check(type == 0 ? perdure_scalar(handle_, name.c_str(), &value, sizeof value)
+                    : perdure_scalar_typed(handle_, name.c_str(), type, &value, sizeof value));
+  }
+
+  // Ties a text of any length to the pool: every commit saves it, restart() and restore() write it.
+  // It stays as it is where the version lacks it. `text` must outlive the pool. Local.
+  void state(const std::string& name, std::string& text) {
+    follow_state(
+        name, [&text] { return text; }, [&text](const std::string& found) { text = found; });
+  }
+  // The same of an engine of <random>: std::mt19937, std::mt19937_64, std::minstd_rand. DAMAGED if
+  // what the pool has is no text of such an engine. A distribution has a state too: reset() it in
+  // each step.
+  template <typename Engine>
+  void state(const std::string& name, Engine& engine) {
+    static_assert(EngineText<Engine>::known,
+                  "a state is a std::string, a mersenne twister or a linear congruential engine; "
+                  "keep another engine as the std::string that it writes with <<");
+    follow_state(
+        name,
+        [&engine] {
+          std::ostringstream text;
+          text << engine;
+          return text.str();
+        },
+        [&engine, name](const std::string& found) {
+          Engine read;
+          std::istringstream text(found);
+          if (!EngineText<Engine>::fits(found) || !(text >> read)) {
+            throw Error(PERDURE_E_DAMAGED, "state '" + name + "' is no engine of this type");
+          }
+          engine = read;
+        });
   }
 
   // Each member that is named becomes a scalar of its own, so that a later program may add members,
@@ -492,7 +647,9 @@ class Pool {
   // Collective; once, before the first commit.
   std::uint64_t restart() {
     for_followers([](Follower& each) { each.before_restart(); });
-    return version_by(perdure_restart);
+    const std::uint64_t version = version_by(perdure_restart);
+    for_followers([](Follower& each) { each.after_restart(); });
+    return version;
   }
 
   // The versions that restore() accepts, newest first. Local.
@@ -582,6 +739,12 @@ class Pool {
   void for_followers(const Call& call) const {
     if (!followers_) return;
     for (const auto& each : *followers_) call(*each);
+  }
+  void follow_state(const std::string& name, std::function<std::string()> get,
+                    std::function<void(const std::string&)> set) {
+    auto follower = std::make_unique<FollowedState>(handle_, name, std::move(get), std::move(set));
+    if (!followers_) followers_ = std::make_shared<Followers>();
+    followers_->push_back(std::move(follower));
   }
   void follow() const {
     for_followers([](Follower& each) { each.before_commit(); });

@@ -5,6 +5,7 @@
 
 #include "cache/part_note.hpp"
 #include "core.hpp"
+#include "levels/leased_drains.hpp"
 #include "levels/level_file.hpp"
 #include "pool/box_note.hpp"
 #include "pool/file_note.hpp"
@@ -52,6 +53,7 @@ void bind_contents(nb::module_& core) {
       .def_prop_ro("extents", [](const ArrayEntry& entry) { return entry.shape.extents; });
   nb::class_<ScalarEntry>(core, "ScalarEntry", "A scalar of a version.")
       .def_ro("name", &ScalarEntry::name)
+      .def_prop_ro("type", [](const ScalarEntry& entry) { return type_name(entry.type); })
       .def_prop_ro("bytes", [](const ScalarEntry& entry) { return to_bytes(entry.bytes); });
   nb::class_<Catalogue>(core, "Catalogue", "The arrays and scalars of a version of one rank.")
       .def_ro("version", &Catalogue::version)
@@ -181,7 +183,7 @@ void bind_pools(nb::module_& core) {
       "remove_pool",
       [](const std::string& directory, bool any_owner) {
         const auto belongs = [](const std::string& name) {
-          return parse_level_file_name(name).has_value() ||
+          return parse_level_file_name(name).has_value() || is_drain_note(name) ||
                  name.find(part_note_ending) != std::string::npos;
         };
         raise_on_failure(remove_pool(directory, trust_unless(any_owner), belongs));

@@ -236,10 +236,19 @@ int perdure_arrays(const perdure_pool* pool, uint64_t version, perdure_array_inf
 }
 
 int perdure_scalar(perdure_pool* pool, const char* name, void* address, size_t bytes) {
+  return perdure_scalar_typed(pool, name, 0, address, bytes);
+}
+
+int perdure_scalar_typed(perdure_pool* pool, const char* name, int type, void* address,
+                         size_t bytes) {
   return guarded_on(pool, [&]() -> Status {
     PERDURE_TRY(need(name != nullptr, "a name is needed"));
+    const auto known = perdure::known_scalar_type(static_cast<std::uint32_t>(type));
+    if (type != 0 && known == perdure::ScalarType::none) {
+      return Status(Code::invalid_argument, type, " is no perdure_type; 0 says that none is known");
+    }
     quiesce(pool);
-    return pool->pool->bind_scalar(name, address, bytes);
+    return pool->pool->bind_scalar(name, address, bytes, known);
   });
 }
 

@@ -30,11 +30,14 @@ Status check_there(const std::string& path) {
                 "; make it, or mount what it is on");
 }
 
+constexpr std::string_view note_prefix = "drained-";
+constexpr std::size_t note_digits = 16;
+
 std::string note_name(const std::string& place) {
-  std::array<char, 32> name{};
-  std::snprintf(name.data(), name.size(), "drained-%016llx",
+  std::array<char, note_digits + 1> digits{};
+  std::snprintf(digits.data(), digits.size(), "%016llx",
                 static_cast<unsigned long long>(crc64(place.data(), place.size())));
-  return name.data();
+  return std::string(note_prefix) + digits.data();
 }
 
 bool is_missing(const std::string& path) {
@@ -42,6 +45,11 @@ bool is_missing(const std::string& path) {
 }
 
 }  // namespace
+
+bool is_drain_note(std::string_view name) {
+  return name.starts_with(note_prefix) && name.size() == note_prefix.size() + note_digits &&
+         name.find_first_not_of("0123456789abcdef", note_prefix.size()) == std::string_view::npos;
+}
 
 LeasedDrains::LeasedDrains(Group& group, std::string directory, std::vector<DrainTarget> targets,
                            std::chrono::milliseconds patience)

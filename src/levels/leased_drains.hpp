@@ -18,6 +18,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/files.hpp"
@@ -29,6 +30,9 @@
 #include "levels/lineage.hpp"
 
 namespace perdure {
+
+// Of the file beside a pool that says that a run had a lease.
+bool is_drain_note(std::string_view name);
 
 struct LeasedDrain {
   DrainTarget target;

@@ -81,7 +81,7 @@ static_assert(sizeof(NodeArrayFormat) == 232);
 struct NodeScalarFormat {
   std::uint64_t bytes;       // follow the name
   std::uint32_t name_bytes;  // the name follows
-  std::uint32_t reserved;    // zero
+  std::uint32_t type;        // perdure_type; 0: none is known
 };
 static_assert(sizeof(NodeScalarFormat) == 16);
 

@@ -51,6 +51,7 @@ void add_scalar(Writer& writer, const ScalarEntry& scalar) {
   NodeScalarFormat format{};
   format.bytes = scalar.bytes.size();
   format.name_bytes = static_cast<std::uint32_t>(scalar.name.size());
+  format.type = static_cast<std::uint32_t>(scalar.type);
   writer.add(format);
   writer.add_bytes(scalar.name.data(), scalar.name.size());
   writer.add_bytes(scalar.bytes.data(), scalar.bytes.size());
@@ -129,6 +130,7 @@ Result<ScalarEntry> parse_scalar(Reader& reader) {
   PERDURE_TRY_ASSIGN(scalar.name, reader.take_name(format.name_bytes));
   if (format.bytes > scalar_bytes_max) return damaged("a scalar is too long");
   PERDURE_TRY_ASSIGN(const auto bytes, reader.take(format.bytes));
+  scalar.type = known_scalar_type(format.type);
   scalar.bytes.assign(bytes.begin(), bytes.end());
   return scalar;
 }

@@ -8,18 +8,31 @@
 
 namespace perdure {
 
-Result<bool> BoundScalars::bind(const std::string& name, void* address, std::size_t bytes,
-                                bool load) {
+namespace {
+
+Status other_type(const ScalarEntry& held, ScalarType type, const std::string& where) {
+  return Status(Code::shape_mismatch, "scalar ", quoted(held.name), " is ", type_name(held.type),
+                " in ", where, ", not ", type_name(type), "; give it another name");
+}
+
+}  // namespace
+
+Result<bool> BoundScalars::bind(const std::string& name, ScalarType type, void* address,
+                                std::size_t bytes, bool load) {
   PERDURE_TRY(check_name(name));
   if (address == nullptr || bytes == 0 || bytes > scalar_bytes_max) {
     return Status(Code::invalid_argument, "scalar ", quoted(name), " needs an address and 1 to ",
                   scalar_bytes_max, " bytes, not ", bytes);
   }
+  if (bytes % element_bytes(type) != 0) {
+    return Status(Code::invalid_argument, "scalar ", quoted(name), " has ", bytes, " bytes, and ",
+                  type_name(type), " has ", element_bytes(type), "; give its own type, or 0");
+  }
   auto& entries = next_.scalars;
   const auto found = std::ranges::find(entries, name, &ScalarEntry::name);
   const auto index = static_cast<std::size_t>(found - entries.begin());
   if (found == entries.end()) {
-    entries.push_back({name, std::vector<std::byte>(bytes)});
+    entries.push_back({name, std::vector<std::byte>(bytes), type});
     bound_.push_back({address, index, false});
     return true;
   }
@@ -30,6 +43,8 @@ Result<bool> BoundScalars::bind(const std::string& name, void* address, std::siz
     return Status(Code::shape_mismatch, "scalar ", quoted(name), " has ", found->bytes.size(),
                   " bytes in the pool, not ", bytes);
   }
+  if (!is_alike(found->type, type)) return other_type(*found, type, "the pool");
+  if (type != ScalarType::none) found->type = type;
   if (load) std::memcpy(address, found->bytes.data(), bytes);
   bound_.push_back({address, index, true});
   return false;
@@ -72,7 +87,11 @@ Status BoundScalars::check_fits(const Catalogue& target) const {
   for (const BoundScalar& scalar : bound_) {
     const ScalarEntry& mine = next_.scalars[scalar.entry];
     const ScalarEntry* entry = target.find_scalar(mine.name);
-    if (entry == nullptr || entry->bytes.size() == mine.bytes.size()) continue;
+    if (entry == nullptr) continue;
+    if (!is_alike(entry->type, mine.type)) {
+      return other_type(*entry, mine.type, "version " + std::to_string(target.version));
+    }
+    if (entry->bytes.size() == mine.bytes.size()) continue;
     return Status(Code::shape_mismatch, "scalar ", quoted(mine.name), " has ", entry->bytes.size(),
                   " bytes in version ", target.version, ", not ", mine.bytes.size());
   }
@@ -87,6 +106,7 @@ void BoundScalars::adopt(Catalogue& target) {
     if (!scalar.known) target.scalars.push_back(mine);
     scalar.entry = scalar.known ? static_cast<std::size_t>(entry - target.scalars.data())
                                 : target.scalars.size() - 1;
+    if (mine.type != ScalarType::none) target.scalars[scalar.entry].type = mine.type;
   }
 }
 

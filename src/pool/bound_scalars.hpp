@@ -22,7 +22,8 @@ class BoundScalars {
 
   // Whether the next version has the scalar only since then. With `load` one that it had is stored
   // to `address`.
-  Result<bool> bind(const std::string& name, void* address, std::size_t bytes, bool load);
+  Result<bool> bind(const std::string& name, ScalarType type, void* address, std::size_t bytes,
+                    bool load);
   // The last one, which the next version had only since it was bound.
   void undo_bind();
 

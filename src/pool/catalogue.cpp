@@ -180,7 +180,7 @@ Result<ScalarEntry> parse_scalar(Reader& reader) {
   if (!right || !reader.take_bytes(format.bytes, bytes)) {
     return damaged("scalar " + quoted(name) + " has a wrong size");
   }
-  return ScalarEntry{std::move(name), {bytes.begin(), bytes.end()}};
+  return ScalarEntry{std::move(name), {bytes.begin(), bytes.end()}, known_scalar_type(format.type)};
 }
 
 Result<SlotBodyFormat> parse_head(std::span<const std::byte> body, const BodyBounds& bounds) {
@@ -349,6 +349,7 @@ void build_body(const Catalogue& catalogue, std::span<std::byte> body,
     ScalarFormat format{};
     format.bytes = scalar.bytes.size();
     format.name_bytes = static_cast<std::uint32_t>(scalar.name.size());
+    format.type = static_cast<std::uint32_t>(scalar.type);
     at = append_bytes(append(at, format), scalar.name.data(), scalar.name.size());
     at = append_bytes(at, scalar.bytes.data(), scalar.bytes.size());
   }

@@ -20,6 +20,7 @@
 
 #include "base/status.hpp"
 #include "pool/array_table.hpp"
+#include "pool/scalar_type.hpp"
 #include "pool/slot_format.hpp"
 
 namespace perdure {
@@ -27,6 +28,7 @@ namespace perdure {
 struct ScalarEntry {
   std::string name;
   std::vector<std::byte> bytes;
+  ScalarType type = ScalarType::none;
 };
 
 // Where an array of this rank lies in one that all ranks have together; in elements.

@@ -111,7 +111,8 @@ class Pool {
     return open_.first_closed_part(name);
   }
   // Ties memory to a scalar.
-  Status bind_scalar(const std::string& name, void* address, std::size_t bytes);
+  Status bind_scalar(const std::string& name, void* address, std::size_t bytes,
+                     ScalarType type = ScalarType::none);
   // From now on versions note how long the file is, and restart() and restore() cut it back to
   // that; after restart() that is done here. Again: with another stream. Local.
   Status name_file(const std::string& path, std::FILE* stream);

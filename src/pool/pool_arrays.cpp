@@ -218,9 +218,10 @@ Status Pool::check_room_for(const std::string& what) {
   return Status::success();
 }
 
-Status Pool::bind_scalar(const std::string& name, void* address, std::size_t bytes) {
+Status Pool::bind_scalar(const std::string& name, void* address, std::size_t bytes,
+                         ScalarType type) {
   PERDURE_TRY(check_usable());
-  PERDURE_TRY_ASSIGN(const bool is_new, scalars_.bind(name, address, bytes, restarted_));
+  PERDURE_TRY_ASSIGN(const bool is_new, scalars_.bind(name, type, address, bytes, restarted_));
   if (!is_new) return Status::success();
   const Status room = check_room_for("scalar " + quoted(name));
   if (!room.ok()) scalars_.undo_bind();

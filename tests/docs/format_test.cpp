@@ -128,7 +128,7 @@ void add_structs_of_slots(std::map<std::string, Struct>& all) {
   all["ScalarFormat"] = {
       sizeof(ScalarFormat),
       {PERDURE_FIELD(ScalarFormat, bytes), PERDURE_FIELD(ScalarFormat, name_bytes),
-       PERDURE_FIELD(ScalarFormat, reserved)}};
+       PERDURE_FIELD(ScalarFormat, type)}};
 }
 
 void add_run_page(std::map<std::string, Struct>& all) {
@@ -285,7 +285,7 @@ void add_structs_of_drains(std::map<std::string, Struct>& all) {
   all["NodeScalarFormat"] = {
       sizeof(NodeScalarFormat),
       {PERDURE_FIELD(NodeScalarFormat, bytes), PERDURE_FIELD(NodeScalarFormat, name_bytes),
-       PERDURE_FIELD(NodeScalarFormat, reserved)}};
+       PERDURE_FIELD(NodeScalarFormat, type)}};
   all["ManifestFormat"] = {
       sizeof(ManifestFormat),
       {PERDURE_FIELD(ManifestFormat, magic), PERDURE_FIELD(ManifestFormat, format_version),

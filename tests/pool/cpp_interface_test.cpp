@@ -298,6 +298,91 @@ TEST_P(CppInterfaceOnce, every_option_of_c_can_be_asked_for) {
   EXPECT_EQ(emulated.levels_wait(), 0U);
 }
 
+TEST_P(CppInterfaceOnce, texts_and_engines_are_found_again_with_their_own_size) {
+  const std::string nul("a\0b\xff", 4);
+  const std::string long_text(100'000, 'x');
+  for (int start = 0; start < 3; ++start) {
+    std::string motto = "first";
+    std::mt19937_64 random(5);
+    std::minstd_rand other(6);
+    Pool pool(path_, {.keep = 3});
+    pool.state("motto", motto);
+    pool.state("random", random);
+    pool.state("other", other);
+    const std::uint64_t version = pool.restart();
+    if (start > 0) {
+      std::mt19937_64 straight(5);
+      straight.discard(static_cast<unsigned>(start) * 700);
+      EXPECT_EQ(random, straight);
+      std::minstd_rand again(6);
+      again.discard(static_cast<unsigned>(start) * 2);
+      EXPECT_EQ(other, again);
+      EXPECT_EQ(motto, start == 1 ? long_text : nul);
+      pool.restore(version);
+    }
+    other = std::minstd_rand(6);
+    other.discard(static_cast<unsigned>(start + 1) * 2);
+    random.discard(700);
+    motto = start == 0 ? long_text : nul;
+    pool.commit_begin();
+    const std::string kept = std::exchange(motto, "changed while the commit saves");
+    pool.commit_wait();
+    motto = kept;
+    pool.commit();
+    const std::uint64_t before = pool.status().committed_bytes;
+    pool.delete_version(pool.versions().at(1).version);
+    pool.commit();
+    EXPECT_EQ(pool.status().committed_bytes, before);  // nothing changed
+    if (start == 2) {
+      motto = "another";
+      const std::uint64_t other_version = pool.commit();
+      pool.restore(other_version - 1);
+      EXPECT_EQ(motto, nul);
+      pool.restore(other_version);
+      EXPECT_EQ(motto, "another");
+    }
+  }
+}
+
+TEST_P(CppInterfaceOnce, a_crafted_engine_is_an_error_and_leaves_the_engine_as_it_is) {
+  std::ostringstream whole;
+  whole << std::mt19937(1);
+  const std::string numbers = whole.str().substr(0, whole.str().rfind(' '));
+  for (const std::string& crafted : {numbers + " 625", numbers + " 99999999", numbers + " -1",
+                                     numbers, numbers + " 99999999 5", std::string("x")}) {
+    {
+      Pool pool(path_, {.discard = true});
+      std::string text = crafted;
+      pool.state("random", text);
+      pool.restart();
+      pool.commit();
+    }
+    Pool pool(path_);
+    std::mt19937 random(7);
+    pool.state("random", random);
+    EXPECT_EQ(code_of([&] { pool.restart(); }), PERDURE_E_DAMAGED);
+    EXPECT_EQ(random, std::mt19937(7));
+  }
+}
+
+TEST_P(CppInterfaceOnce, a_state_that_was_crafted_is_an_error) {
+  for (const std::size_t size : {8U, 40U, 48U, 56U}) {
+    {
+      Pool pool(path_, {.discard = true});
+      std::vector<unsigned char> raw(size, 0xff);
+      auto stored = pool.array("perdure.state.motto", raw, Mode::log, {.marks = true});
+      pool.restart();
+      stored.mark(0, size);
+      pool.commit();
+    }
+    Pool pool(path_);
+    std::string motto = "mine";
+    pool.state("motto", motto);
+    EXPECT_EQ(code_of([&] { pool.restart(); }), PERDURE_E_SHAPE);
+    EXPECT_EQ(motto, "mine");
+  }
+}
+
 TEST_P(CppInterfaceOnce, failures_are_errors_with_a_code_and_a_sentence) {
   EXPECT_EQ(code_of([&] { Pool missing(path_, {.must_exist = true}); }), PERDURE_E_NOT_FOUND);
   EXPECT_EQ(code_of([&] { Pool unknown(path_, {.emulate = "no-such-part"}); }),

@@ -357,8 +357,8 @@ def test_scalars_have_the_names_that_they_were_given(tmp_path):
 @pytest.mark.parametrize(
     "stored, asked, words",
     [
-        (1, 1.0, "'x' is int in the pool, not float"),
-        (1.0, 1, "'x' is float in the pool, not int"),
+        (1, 1.0, "'x' is int64 in the pool, not float64"),
+        (1.0, 1, "'x' is float64 in the pool, not int64"),
         ("", b"", "'x' is str in the pool, not bytes"),
         (perdure.text(12), datetime(2026, 1, 1), "'x' is str in the pool, not datetime"),
         (perdure.text(12), perdure.text(13), "16 bytes in the pool, not 17"),

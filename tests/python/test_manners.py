@@ -88,7 +88,8 @@ def test_a_wrong_verb_is_a_mistake(words):
 
 MISSING = [
     "pool ls /nonexistent", "pool show /nonexistent", "pool versions /nonexistent",
-    "pool check /nonexistent", "pool dump /nonexistent u", "pool adopt /nonexistent",
+    "pool check /nonexistent", "pool export /nonexistent --to x.npz",
+    "pool dump /nonexistent u", "pool adopt /nonexistent",
     "pool drain /nonexistent --to .", "pool verify /nonexistent", "pool rm /nonexistent",
     "cache ls /nonexistent", "cache recover /nonexistent", "cache discard --all /nonexistent",
     "cache predict /nonexistent", "ipv explain /nonexistent",

@@ -51,7 +51,7 @@ def test_show_names_arrays_scalars_and_the_iteration(perdure, pool):
     assert (array["name"], array["type"], array["extents"]) == ("u", "float64", [4, 6])
     assert array["size_bytes"] == 192 and array["mode"] == "copy" and array["checksums"]
     text = perdure("pool", "show", pool).out.decode()
-    assert "float64[4, 6] copy" in text and "scalar, 20 as an integer" in text
+    assert "float64[4, 6] copy" in text and "uint64 scalar, 20" in text
 
 
 def test_versions_lists_what_can_be_restored(perdure, pool, tmp_path):

@@ -19,14 +19,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perdure.api.errors import Damaged
-from perdure.state import arrays, tree
+from perdure.api.state import stored as array_of_state
+from perdure.api.state import tree
+from perdure.api.state.stored import KINDS
 
-KINDS = (*tree.KINDS, *arrays.KINDS)
 Point = namedtuple("Point", "x y")
 
 
 def stored(state):
-    encoder = tree.Encoder(KINDS)
+    encoder = tree.Encoder(tree.by_type(KINDS))
     return tree.dumps(encoder.value(state, "state")), encoder.blocks
 
 
@@ -67,6 +68,18 @@ def same(one, other) -> bool:
         return one.dtype == other.dtype and repr(one.item()) == repr(other.item())
     if isinstance(one, (float, complex)):
         return repr(one) == repr(other)
+    if isinstance(one, random.Random):
+        return one.getstate() == other.getstate()
+    if isinstance(one, np.random.Generator):
+        return same(one.bit_generator, other.bit_generator)
+    if isinstance(one, np.random.RandomState):
+        return same(one.get_state(legacy=False), other.get_state(legacy=False))
+    if isinstance(one, np.random.BitGenerator):
+        return same([one.state, one.seed_seq], [other.state, other.seed_seq])
+    if isinstance(one, np.random.SeedSequence):
+        return same(one.state, other.state)
+    if isinstance(one, np.dtype):
+        return one == other and one.isalignedstruct == other.isalignedstruct
     return one == other
 
 
@@ -137,6 +150,44 @@ def test_scalars_of_numpy_keep_their_types():
         assert type(found) is type(value) and same(found, value), value
 
 
+BITS = ("MT19937", "PCG64", "PCG64DXSM", "Philox", "SFC64")
+
+
+@pytest.mark.parametrize("name", BITS)
+def test_a_generator_of_numpy_goes_on_with_the_same_numbers_and_the_same_children(name):
+    bits = getattr(np.random, name)
+    for seed in (1, 2**100, [3, 4], np.random.SeedSequence(5, spawn_key=(6,), pool_size=8)):
+        made = np.random.Generator(bits(seed))
+        made.spawn(2)
+        for drawn in (0, 1, 1000):
+            made.random(drawn)
+            made.integers(9, dtype=np.uint32)  # keeps half of what it has drawn
+            state = {"a": made, "bits": made.bit_generator, "b": made}
+            found = round_trip(state)
+            assert same(found, state) and found["a"] is found["b"]
+            assert found["a"].bit_generator is found["bits"]
+            other = round_trip(made)
+            assert other.random(5).tolist() == found["a"].random(5).tolist()
+            assert other.spawn(1)[0].random() == found["a"].spawn(1)[0].random()
+
+
+def test_generators_of_before_go_on_with_the_same_numbers():
+    old = [random.Random(3), np.random.RandomState(3), np.random.RandomState(np.random.PCG64(3))]
+    for _ in range(3):
+        assert same(round_trip(old), old)
+        found = round_trip(old)
+        for one, other in zip(old, found):
+            draw = "gauss" if isinstance(one, random.Random) else "normal"
+            assert [getattr(one, draw)(0, 1) for _ in range(700)] == [
+                getattr(other, draw)(0, 1) for _ in range(700)
+            ]
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_dtypes_come_back(dtype):
+    assert same(round_trip([np.dtype(dtype)]), [np.dtype(dtype)])
+
+
 def test_an_object_that_is_there_twice_is_one_object_again():
     shared, array = [1], np.ones(3)
     state = {"a": shared, "b": [shared, array], "c": OrderedDict(x=shared), "d": array, "e": [1]}
@@ -200,7 +251,13 @@ CRAFTED = (
     b'"aligned":false},[1],"C",0]}',
     b'{"ndarray":[' + b'{"shape":[1],"of":' * 50 + b'"<f8"' + b"}" * 50 + b',[1],"C",0]}',
     b'{"numpy":["|V9000000000","AA=="]}', b'{"numpy":["<f8","AA=="]}',
-    b'{"numpy":["|O8","AAAAAAAAAAA="]}',
+    b'{"numpy":["|O8","AAAAAAAAAAA="]}', b'{"numpy.dtype":"O"}', b'{"numpy.dtype":"(9999,9999)f8"}',
+    b'{"Random":{"tuple":[3,{"tuple":[1,2]},null]}}', b'{"Random":1}', b'{"Generator":1}',
+    b'{"Generator":{"Generator":1}}', b'{"RandomState":[1,2,3]}', b'{"BitGenerator":["eval",1,2]}',
+    b'{"BitGenerator":["PCG64",{"dict":[[],[]]},null]}',
+    b'{"SeedSequence":[1,{"tuple":[]},4000000000,0]}', b'{"SeedSequence":[1,{"tuple":[]},4,-1]}',
+    b'{"SeedSequence":["x",{"tuple":[]},4,0]}',
+    b'{"SeedSequence":[{"int":"0x1' + b"0" * 100_000 + b'"},{"tuple":[]},4,0]}',
 )  # fmt: skip
 
 
@@ -210,23 +267,61 @@ def test_a_crafted_text_is_an_error(text):
         read(text, [b"x" * 8])
 
 
-def test_a_text_with_changed_bytes_is_read_or_refused():
+@pytest.mark.parametrize("name, place", [("MT19937", "pos"), ("Philox", "buffer_pos")])
+def test_a_generator_that_would_read_beyond_its_end_is_refused(name, place):
+    made = np.random.Generator(getattr(np.random, name)(1))
+    text, blocks = stored(made)
+    whole = json.loads(text)
+    written = json.dumps(whole, separators=(",", ":"))
+    at = f'["{place}",'
+    assert at in written
+    for number in ("-1", "625", "2147483647", "-2147483648", "true", "1.5", "null"):
+        begin = written.index(at) + len(at)
+        crafted = written[:begin] + number + written[written.index("]", begin) :]
+        with pytest.raises(Damaged):
+            read(crafted.encode(), blocks)
+
+
+def fuzzed(read_it, whole, pieces, inputs):
+    """How many of `inputs` changed texts are refused; the others are read."""
     seed = int(os.environ.get("PERDURE_TEST_SEED", time.time_ns() % 2**32))
     print("seed", seed)
     chance = random.Random(seed)
-    state = {"a": np.arange(4), "l": [1, 2.5, b"x", {None: (1, {2})}], "o": OrderedDict(x=2**70),
-             "s": np.float32(2), "d": deque([1], 3),
-             "r": np.zeros(2, [("a", "i4"), ("b", "U2")])}  # fmt: skip
-    text, blocks = stored(state)
     refused = 0
-    for _ in range(int(os.environ.get("PERDURE_FUZZ_INPUTS", "5000"))):
-        changed = bytearray(text)
+    for _ in range(int(os.environ.get("PERDURE_FUZZ_INPUTS", inputs))):
+        changed = bytearray(whole)
         for _ in range(chance.randint(1, 3)):
             place = chance.randrange(len(changed))
-            pieces = [b"9", b"-1", b"[]", b"{}", b'"', b"null", b"0", b"1e999", b"true", b"\xff"]
             changed[place : place + chance.randint(0, 4)] = chance.choice(pieces)
         try:
-            json.dumps(str(read(bytes(changed), blocks)))
+            json.dumps(str(read_it(bytes(changed))))
         except Damaged:
             refused += 1
-    assert refused > 0
+    return refused
+
+
+def test_an_array_with_changed_bytes_is_read_or_refused():
+    state = {"a": np.arange(4), "b": bytes(3000), "r": random.Random(1), "n": [1.5, None, {2}],
+             "g": np.random.default_rng(2), "m": np.random.RandomState(3)}  # fmt: skip
+    packed = array_of_state.pack(state, "state")
+    assert same(array_of_state.unpack(np.frombuffer(packed, np.uint8), "x"), state)
+    pieces = [b"\0", b"\xff" * 8, b"\1", b"[", b"}", b"9", bytes(8), b"1e9"]
+    head = packed[:64]
+
+    def read_it(raw):
+        return array_of_state.unpack(np.frombuffer(raw, np.uint8), "the array")
+
+    assert fuzzed(read_it, packed, pieces, "1500") > 0
+    assert fuzzed(lambda raw: read_it(raw + packed[64:]), head, pieces, "1500") > 0
+    for size in (*range(64), len(packed) - 1, len(packed) - 8):
+        with pytest.raises(Damaged, match="the array"):
+            read_it(packed[:size])
+
+
+def test_a_text_with_changed_bytes_is_read_or_refused():
+    state = {"a": np.arange(4), "l": [1, 2.5, b"x", {None: (1, {2})}], "o": OrderedDict(x=2**70),
+             "s": np.float32(2), "d": deque([1], 3), "g": np.random.default_rng(2),
+             "r": np.zeros(2, [("a", "i4"), ("b", "U2")])}  # fmt: skip
+    text, blocks = stored(state)
+    pieces = [b"9", b"-1", b"[]", b"{}", b'"', b"null", b"0", b"1e999", b"true", b"\xff"]
+    assert fuzzed(lambda changed: read(changed, blocks), text, pieces, "5000") > 0

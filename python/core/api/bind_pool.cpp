@@ -298,10 +298,11 @@ void bind_pool(nb::module_& api) {
            "buffer"_a.none())
       .def(
           "scalar",
-          [](const Pool& pool, const std::string& name, const nb::bytes& first) {
-            return memory_view(pool->bind_scalar(name, {first.c_str(), first.size()}), false);
+          [](const Pool& pool, const std::string& name, const nb::bytes& first, int type) {
+            return memory_view(pool->bind_scalar(name, {first.c_str(), first.size()}, type), false);
           },
-          "name"_a, "first"_a, nb::sig("def scalar(self, name: str, first: bytes) -> memoryview"))
+          "name"_a, "first"_a, "type"_a = 0,
+          nb::sig("def scalar(self, name: str, first: bytes, type: int = 0) -> memoryview"))
       .def(
           "file",
           [](const Pool& pool, const nb::bytes& path) {

@@ -34,7 +34,7 @@ Calls calls_of(void* library) {
   find(library, "perdure_array_shape", calls.array_shape);
   find(library, "perdure_array_remove", calls.array_remove);
   find(library, "perdure_arrays", calls.arrays);
-  find(library, "perdure_scalar", calls.scalar);
+  find(library, "perdure_scalar_typed", calls.scalar);
   find(library, "perdure_file", calls.file);
   find(library, "perdure_restart", calls.restart);
   find(library, "perdure_versions", calls.versions);

@@ -32,7 +32,7 @@ struct Calls {
   decltype(&perdure_array_shape) array_shape = nullptr;
   decltype(&perdure_array_remove) array_remove = nullptr;
   decltype(&perdure_arrays) arrays = nullptr;
-  decltype(&perdure_scalar) scalar = nullptr;
+  decltype(&perdure_scalar_typed) scalar = nullptr;
   decltype(&perdure_file) file = nullptr;
   decltype(&perdure_restart) restart = nullptr;
   decltype(&perdure_versions) versions = nullptr;

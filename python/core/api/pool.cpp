@@ -199,11 +199,12 @@ void PoolState::guard_views() {
 }
 
 std::shared_ptr<SharedMemory> PoolState::bind_scalar(const std::string& name,
-                                                     std::string_view first) {
+                                                     std::string_view first, int type) {
   auto memory = allocate(first.size());
   std::memcpy(memory->begin, first.data(), first.size());
-  checked(*calls_,
-          [&] { return calls_->scalar(handle(), name.c_str(), memory->begin, first.size()); });
+  checked(*calls_, [&] {
+    return calls_->scalar(handle(), name.c_str(), type, memory->begin, first.size());
+  });
   lent_->scalars.push_back(memory);
   return memory;
 }

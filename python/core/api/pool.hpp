@@ -73,7 +73,8 @@ class PoolState {
   };
   void restore(std::uint64_t version, const std::vector<Resized>& resized);
   void remove_array(ArrayState& state);
-  std::shared_ptr<SharedMemory> bind_scalar(const std::string& name, std::string_view first);
+  std::shared_ptr<SharedMemory> bind_scalar(const std::string& name, std::string_view first,
+                                            int type);
   // After each call that gives copies other roles: only the working ones may be stored to, and none
   // while a commit saves them.
   void guard_views();

@@ -104,6 +104,11 @@ class Array:
         return self._mode
 
     @property
+    def saving(self) -> bool:
+        """Whether a commit in the background may still read it."""
+        return self._saving
+
+    @property
     def working(self) -> NDArray[Any]:
         """Where the program writes: the buffer (copy, log), the working copy (twin), or the only
         one (flush). Local.

@@ -11,12 +11,14 @@ from __future__ import annotations
 import ast
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from perdure.api.errors import NoSpace, WrongShape
-from perdure.api.library import _api
+
+if TYPE_CHECKING:
+    from perdure.api.library import _api
 
 NAME = "perdure.python"
 BYTES_MAX = 8192
@@ -61,7 +63,7 @@ class Kinds:
 
     def _load(self) -> dict[str, str]:
         assert self._memory is not None
-        return kinds_of(bytes(self._memory))
+        return kinds_of_bytes(bytes(self._memory))
 
     def _store(self, kinds: dict[str, str]) -> None:
         assert self._memory is not None
@@ -75,14 +77,14 @@ class Kinds:
         self._kinds = kinds
 
 
-def kinds_of(stored: bytes) -> dict[str, str]:
-    """Of the scalar's bytes."""
+def kinds_of_bytes(stored: bytes) -> dict[str, str]:
+    """Of the scalar NAME. Raises ValueError and others if that holds no kinds."""
     text = stored.rstrip(b"\0")
     return dict(json.loads(text)) if text else {}
 
 
 def dtype_of_kind(kind: str) -> np.dtype[Any] | None:
-    """Of an array's kind; None: it has another."""
+    """None: it is no dtype."""
     if not kind.startswith("dtype "):
         return None
     text = kind.removeprefix("dtype ")

@@ -32,6 +32,8 @@ from perdure.api.errors import Error, InvalidArgument, WrongState
 from perdure.api.kinds import Kinds
 from perdure.api.library import _api
 from perdure.api.scalars import Scalars
+from perdure.api.state.stored import NAME_PREFIX
+from perdure.api.states import States
 from perdure.api.texts import checked_path, checked_text
 from perdure.api.versions import Version, version_number, versions_of
 
@@ -164,6 +166,8 @@ class Pool:
         self._arrays: list[Array] = []
         self._kinds = Kinds(native)
         self._files: list[Any] = []  # open ones, which commits flush
+        self._states = States(native, self._kinds, path)
+        self._restarted = native.is_of_windows
         self._begun = False  # a commit is under way
         self._refuses_slices = True
         self._process = os.getpid()
@@ -244,12 +248,13 @@ class Pool:
         return made
 
     def arrays(self, version: int = 0) -> list[ArrayInfo]:
-        """The arrays that this rank has in one of versions().
+        """The arrays that this rank has in one of versions(), without those of states.
 
         0: in the next version; before restart(), those that it will bring back. Local. Raises
         NotFound.
         """
-        return array_infos(self._native, self._kinds, version)
+        held = array_infos(self._native, self._kinds, version)
+        return [each for each in held if not each.name.startswith(NAME_PREFIX)]
 
     def remove(self, array: Array) -> None:
         """Closes the array and drops it from the next version on.
@@ -304,6 +309,35 @@ class Pool:
             self._files.append(opened)
         return file
 
+    def state(self, values: dict[str, T], name: str = "state") -> dict[str, T]:
+        """Ties a dict to the pool, and returns it: every commit saves what is in it then.
+
+            run = pool.state({"step": 0, "losses": [], "rng": np.random.default_rng(1)})
+
+        It may hold numbers, texts, bytes, None, numpy arrays, scalars and dtypes, random generators
+        and the standard containers of these, of any length (docs/python.md lists them). They come
+        back equal, by type and value, and what was one object at two places is one again. All
+        else is refused by its place: TypeError, also from a commit, before which nothing happened.
+
+        restart() and restore() put what the version has into the same dict: entries that it lacks
+        go. Lists, dicts, sets, arrays of one shape and generators in it stay the objects that they
+        were. If the pool is new, or the version lacks the state, the dict stays as it is. After
+        restart() the dict is filled at once. Each rank has its own.
+
+        A commit encodes all of it, and stores what changed. Local. Raises InvalidArgument (a name
+        or dict twice), NoSpace, Damaged, WrongShape (a dict of another type than the pool has),
+        WrongState for the pool of windows, whose commits do not pass here.
+        """
+        if self._native.is_of_windows:
+            raise WrongState(
+                "commits of windows would not save a state; open a pool of its own for it, or use"
+                " scalars()"
+            )
+        array = self._states.add(name, values, self._restarted)
+        array._refuses_slices = self._refuses_slices
+        self._arrays.append(array)
+        return values
+
     def restart(self) -> int | None:
         """Gives arrays and scalars the contents of the newest version that all ranks hold.
 
@@ -313,7 +347,9 @@ class Pool:
         """
         self._flush_files()
         version = self._native.restart()
+        self._restarted = True
         self._kinds.restored()
+        self._states.load()
         return version or None
 
     def commit(self) -> int:
@@ -325,6 +361,7 @@ class Pool:
         slices of `working` of an array in mode twin are alive (open(older_slices=…)).
         """
         self._check_slices(False)
+        self._states.save()
         self._flush_files()
         version = self._ending(self._native.commit)
         self._turn()
@@ -338,6 +375,7 @@ class Pool:
         while slices of `working` of any array are alive (open(older_slices=…)).
         """
         self._check_slices(True)
+        self._states.save()
         self._flush_files()
         self._native.commit_begin()
         self._begun = True
@@ -398,7 +436,9 @@ class Pool:
         for array, info in resized:
             stored = tuple(info.shape)
             array._take_shape(stored if array.dtype.str in PLAIN else stored[:-1])
+        self._restarted = True
         self._kinds.restored()
+        self._states.load()
 
     def delete_version(self, version: int) -> None:
         """Frees the space of `version`, which can't be the newest (WrongState). Collective."""

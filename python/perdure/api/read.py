@@ -19,19 +19,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perdure.api.errors import Busy, Damaged, NotFound
-from perdure.api.kinds import NAME as KINDS
-from perdure.api.kinds import dtype_of_kind, kinds_of
-from perdure.api.scalars import value_of
+from perdure.api.meanings import NUMPY_TYPES, OF_PYTHON, dtype_of, kinds_of, scalar_value
+from perdure.api.state.stored import NAME_PREFIX, is_empty, unpack
 from perdure.api.texts import checked_path
 from perdure.core import load_core
 
 if TYPE_CHECKING:
     from perdure import _core
 
-_DTYPES = {
-    "byte": "|u1", "int32": "<i4", "int64": "<i8", "float32": "<f4", "float64": "<f8",
-    "complex128": "<c16",
-}  # fmt: skip
 _ATTEMPTS = 50
 _PAUSE_S = 0.002
 
@@ -115,30 +110,37 @@ class Contents(Mapping[str, Any]):
     ranks      of the pool
     arrays     by name, read-only. One of which ranks have boxes is whole; of others there is one
                for each rank, "u.rank3", if there are several ranks. Pieces of windows: "w.part1"
-    scalars    by name, as Python stored them; of other programs bytes, but `iteration` is an int.
-               One that differs between ranks is there for each: "seed.rank3"
+    scalars    by name, with the type that the program said, or else bytes. One that differs
+               between ranks is there for each: "seed.rank3"
+    states     by name: the objects of Pool.state(), made anew; of C++'s texts and engines bytes
     left_out   names of arrays in mode flush, which have no versions, if a job uses the pool
     """
 
     def __init__(self, plan: Plan, arrays: dict[str, NDArray[Any]]) -> None:
         self.version, self.ranks = plan.version, plan.ranks
-        self.arrays, self.scalars, self.left_out = arrays, plan.scalars, plan.left_out
+        self.scalars, self.left_out = plan.scalars, plan.left_out
+        self.arrays, self.states = {}, {}
+        for name, array in arrays.items():
+            if not name.startswith(NAME_PREFIX):
+                self.arrays[name] = array
+            elif not is_empty(array):
+                self.states[name.removeprefix(NAME_PREFIX)] = unpack(array, f"{plan.path}: {name}")
 
     def __getitem__(self, name: str) -> Any:
-        if name in self.arrays:
-            return self.arrays[name]
-        if name in self.scalars:
-            return self.scalars[name]
+        for named in (self.arrays, self.states, self.scalars):
+            if name in named:
+                return named[name]
         if name in self.left_out:
             raise KeyError(f"{name} is in mode flush, without versions, and a job uses the pool")
         raise KeyError(f"{name}; there are {', '.join(self) or 'none'}")
 
     def __iter__(self) -> Iterator[str]:
         yield from self.arrays
+        yield from self.states
         yield from self.scalars
 
     def __len__(self) -> int:
-        return len(self.arrays) + len(self.scalars)
+        return len(self.arrays) + len(self.states) + len(self.scalars)
 
     def __repr__(self) -> str:
         return f"<perdure.Contents of version {self.version}: {', '.join(self)}>"
@@ -246,16 +248,16 @@ def _wholes(
     found: dict[tuple[str, Any], Whole] = {}
     left_out: list[str] = []
     for rank, catalogue in ranks:
-        kinds = _kinds(catalogue)
+        kinds = kinds_of(catalogue)
         boxes = {(box.name, box.part): box for box in catalogue.boxes}
         for entry in catalogue.arrays:
             label = f"{entry.name}.part{entry.part}" if entry.part else entry.name
             if entry.mode == "flush" and in_use:
                 left_out += [label] if label not in left_out else []
                 continue
-            dtype = dtype_of_kind(kinds.get(entry.name, "")) or np.dtype(_DTYPES[entry.type])
-            bare = entry.type == "byte" and dtype.str != "|u1"
-            cut = slice(None, -1) if bare else slice(None)
+            own = dtype_of(entry, kinds)
+            dtype = np.dtype(NUMPY_TYPES[entry.type]) if own is None else own
+            cut = slice(None) if own is None else slice(None, -1)
             extents = tuple(entry.extents[cut])
             box = boxes.get((entry.name, entry.part))
             shape = tuple(box.global_shape[cut]) if box else extents
@@ -283,23 +285,20 @@ def _distinct(wholes: list[Whole]) -> list[Whole]:
     return result
 
 
-def _kinds(catalogue: _core.Catalogue) -> dict[str, str]:
-    stored = [scalar.bytes for scalar in catalogue.scalars if scalar.name == KINDS]
-    return kinds_of(stored[0]) if stored else {}
-
-
 def _scalars(ranks: list[tuple[int, _core.Catalogue]]) -> dict[str, Any]:
     """Those that all ranks have alike under their name, others with their rank's."""
-    of_names: dict[str, dict[int, tuple[str, bytes]]] = {}
+    of_names: dict[str, dict[int, tuple[str, bytes, Any]]] = {}
     for rank, catalogue in ranks:
-        kinds = _kinds(catalogue)
+        kinds = kinds_of(catalogue)
         for scalar in catalogue.scalars:
-            if scalar.name != KINDS:
-                kind = kinds.get(scalar.name, "")
-                of_names.setdefault(scalar.name, {})[rank] = kind, scalar.bytes
+            if scalar.name == OF_PYTHON:
+                continue
+            found = scalar_value(scalar, kinds)
+            value = found.value if found.type else scalar.bytes
+            of_names.setdefault(scalar.name, {})[rank] = found.type, scalar.bytes, value
     values: dict[str, Any] = {}
     for name, stored in of_names.items():
-        alike = len(stored) == len(ranks) and len(set(stored.values())) == 1
-        for rank, (kind, content) in stored.items():
-            values[name if alike else f"{name}.rank{rank}"] = value_of(name, kind, content)
+        alike = len(stored) == len(ranks) and len({each[:2] for each in stored.values()}) == 1
+        for rank, (_, _, value) in stored.items():
+            values[name if alike else f"{name}.rank{rank}"] = value
     return values

@@ -14,14 +14,16 @@ import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
 from perdure.api.errors import InvalidArgument
-from perdure.api.kinds import Kinds
-from perdure.api.library import _api
 from perdure.api.texts import checked_text
+
+if TYPE_CHECKING:
+    from perdure.api.kinds import Kinds
+    from perdure.api.library import _api
 
 ROOM_BYTES = 255
 """Room of a str or bytes that was given without any, in bytes (of UTF-8)."""
@@ -63,6 +65,7 @@ class _Codec:
 
     kind = ""
     size_bytes = 8
+    type = 0  # perdure_type of perdure.h
 
     def pack(self, value: Any) -> bytes:
         """The stored bytes; raises TypeError, or ValueError if there is no room."""
@@ -75,6 +78,7 @@ class _Codec:
 
 class _Int(_Codec):
     kind = "int"
+    type = 3
 
     def pack(self, value: Any) -> bytes:
         number = operator.index(value)
@@ -88,6 +92,7 @@ class _Int(_Codec):
 
 class _Float(_Codec):
     kind = "float"
+    type = 5
 
     def pack(self, value: Any) -> bytes:
         if isinstance(value, (str, bytes)):
@@ -101,6 +106,7 @@ class _Float(_Codec):
 class _Bool(_Codec):
     kind = "bool"
     size_bytes = 1
+    type = 9
 
     def pack(self, value: Any) -> bytes:
         if not isinstance(value, (bool, np.bool_)):
@@ -196,6 +202,14 @@ def _codec_with_room(value: str | bytes, room: int) -> _Codec:
     return _Text(room) if isinstance(value, str) else _Bytes(room)
 
 
+def stored_value(kind: str, stored: bytes) -> Any:
+    """Of a scalar of a kind. Raises LookupError for no kind, ValueError and others for no value."""
+    codecs = {codec.kind: codec for codec in (_Int(), _Float(), _Bool(), _Datetime())}
+    if kind in ("str", "bytes"):
+        return (_Text if kind == "str" else _Bytes)(len(stored) - 4).unpack(stored)
+    return codecs[kind].unpack(stored)
+
+
 class Scalars:
     """Scalars of a pool as attributes, saved by every commit and written by restart and restore.
 
@@ -220,7 +234,7 @@ class Scalars:
             packed[name] = codec, _packed(codec, name, first)
         for name, (codec, stored) in packed.items():
             kinds.check(name, codec.kind)
-            places[name] = codec, pool.scalar(name, stored)
+            places[name] = codec, pool.scalar(name, stored, codec.type)
             kinds.add(name, codec.kind)
 
     def __getattr__(self, name: str) -> Any:
@@ -247,20 +261,6 @@ class Scalars:
             known = ", ".join(self._places)
             raise AttributeError(f"there is no scalar '{name}'; Pool.scalars() was given {known}")
         return found
-
-
-def value_of(name: str, kind: str, stored: bytes) -> Any:
-    """What a version has of a scalar; its bytes if its type is not known."""
-    known: dict[str, _Codec] = {
-        codec.kind: codec
-        for codec in (_Int(), _Float(), _Bool(), _Datetime(), _Text(len(stored) - 4),
-                      _Bytes(len(stored) - 4))
-    }  # fmt: skip
-    if kind in known and known[kind].size_bytes == len(stored):
-        return known[kind].unpack(stored)
-    if name == "iteration" and len(stored) in (4, 8):
-        return int.from_bytes(stored, "little", signed=True)
-    return stored
 
 
 def _packed(codec: _Codec, name: str, value: Any) -> bytes:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 import sys
 from pathlib import Path
@@ -14,7 +13,7 @@ import typer
 from perdure.core import load_core
 from perdure.documents import print_json
 from perdure.exit_codes import DONE, FAILED
-from perdure.failures import Failed, Stopped, Wrong
+from perdure.failures import Stopped, Wrong
 from perdure.files import write_bytes
 from perdure.option_groups import AsJson, output_file
 from perdure.pool.levels_view import levels_json, print_levels
@@ -40,15 +39,6 @@ if TYPE_CHECKING:
     from perdure import _core
 
 app = typer.Typer(help="Look at pools, check, drain and remove them.", no_args_is_help=True)
-
-_NUMPY_TYPES = {
-    "byte": "u1",
-    "int32": "<i4",
-    "int64": "<i8",
-    "float32": "<f4",
-    "float64": "<f8",
-    "complex128": "<c16",
-}
 
 PoolPath = Annotated[Path, typer.Argument(metavar="POOL", help="The pool's directory.")]
 AnyOwner = Annotated[
@@ -179,34 +169,28 @@ def check_pool(
 def dump_array(
     pool: PoolPath,
     name: Annotated[
-        str, typer.Argument(metavar="ARRAY", help="An array; `perdure pool show` lists the names.")
+        str, typer.Argument(metavar="NAME", help="An array, scalar or state; "
+                            "`perdure pool show` lists them.")
     ],
-    rank: Annotated[int, typer.Option(metavar="RANK", min=0, help="The rank whose array is "
-                                      "written.")] = 0,
+    rank: Annotated[int, typer.Option(metavar="RANK", min=0, help="The rank whose it is.")] = 0,
     out: Annotated[
-        Path | None, output_file("-o", "--output", help="Write the array to this .npy file; - "
+        Path | None, output_file("-o", "--output", help="Write it to this .npy file; - "
                                  "writes its bytes to stdout.")
     ] = None,
 ) -> None:
-    """Print an array of the version that a restart would give, or write it to a file."""
-    import numpy
+    """Print an array, scalar or state of the version that a restart would give, or write it.
 
-    core = load_core()
-    core.inspect_pool(str(pool))  # without a pool this is a mistake, with one a finding
-    try:
-        kind, extents, content = core.dump_array(str(pool), rank, name)
-    except core.Error as failure:
-        raise Failed(str(failure)) from None
+    A state of Python is printed and written as JSON, a text as it is.
+    """
+    from perdure.pool.dump import dumped
+
+    found = dumped(str(pool), rank, name)
     if str(out) == "-":
-        sys.stdout.buffer.write(content)
-        return
-    array = numpy.frombuffer(content, dtype=_NUMPY_TYPES[kind]).reshape(extents)
-    if out is None:
-        say(f"{one_line(name)}: {kind}{list(extents)} of rank {rank}\n{array}")
-        return
-    saved = io.BytesIO()
-    numpy.save(saved, array)
-    write_bytes(out, saved.getvalue())
+        sys.stdout.buffer.write(found.raw)
+    elif out is None:
+        say(f"{found.title}\n{found.text}")
+    else:
+        write_bytes(out, found.file())
 
 
 @app.command("export")
@@ -244,8 +228,9 @@ def export_pool(
         })
         return
     size = bytes_text(sum(each.size_bytes for each in done.arrays))
-    say(f"{to}: {len(done.arrays)} arrays, {size}, and {len(done.scalars)} scalars of version "
-        f"{done.version}")
+    arrays, scalars = len(done.arrays), len(done.scalars)
+    say(f"{to}: {arrays} array{'s' * (arrays != 1)}, {size}, and {scalars} scalar"
+        f"{'s' * (scalars != 1)} of version {done.version}")
     for name in done.left_out:
         say(f"perdure: {one_line(name)} is left out: it is in mode flush, without versions, and a "
             "job uses the pool", err=True)

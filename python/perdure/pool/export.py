@@ -21,12 +21,15 @@ from numpy.typing import NDArray
 
 from perdure.api.errors import Busy, Damaged, NotFound
 from perdure.api.read import Overtaken, Plan, Whole, make_plan
+from perdure.api.state.readable import state_json
+from perdure.api.state.stored import NAME_PREFIX, is_empty
 from perdure.failures import Failed, Wrong
 from perdure.files import replaced
 from perdure.progress import progress
 
 _ATTEMPTS = 10
 _PATIENCE_S = 2.0  # before a bar is shown
+_ATTRIBUTE_MAX = 10_000  # characters: HDF5 has room for 64 KiB
 
 
 @dataclass(frozen=True)
@@ -35,7 +38,7 @@ class Exported:
 
     version: int
     arrays: list[Whole]
-    scalars: list[str]
+    scalars: list[str]  # and states
     left_out: list[str]
 
 
@@ -76,7 +79,7 @@ class _Npz:
 
 
 class _Hdf5:
-    """Data sets in the root group; scalars are its attributes."""
+    """Data sets in the root group; scalars but long texts are its attributes."""
 
     def __init__(self, path: Path) -> None:
         import h5py
@@ -88,7 +91,11 @@ class _Hdf5:
 
     def add_scalar(self, name: str, value: Any) -> None:
         plain = _plain_value(value)
-        self._file.attrs[safe_name(name)] = np.void(plain) if isinstance(plain, bytes) else plain
+        if isinstance(plain, str) and len(plain) > _ATTRIBUTE_MAX:
+            self._file[safe_name(name)] = plain
+        else:
+            opaque = isinstance(plain, bytes)
+            self._file.attrs[safe_name(name)] = np.void(plain) if opaque else plain
 
     def close(self) -> None:
         self._file.close()
@@ -142,7 +149,10 @@ def export(place: str, version: int | None, to: Path) -> Exported:
             plan = make_plan(place, version)
             with replaced(to) as partial:
                 _write(plan, _KINDS[to.suffix](partial))
-            return Exported(plan.version, plan.wholes, list(plan.scalars), plan.left_out)
+            states = [each for each in plan.wholes if each.key.startswith(NAME_PREFIX)]
+            arrays = [each for each in plan.wholes if each not in states]
+            others = [*plan.scalars, *(each.key.removeprefix(NAME_PREFIX) for each in states)]
+            return Exported(plan.version, arrays, others, plan.left_out)
         except Overtaken:
             if version is not None:
                 break
@@ -163,10 +173,21 @@ def _write(plan: Plan, writer: Writer) -> None:
             for name, value in plan.scalars.items():
                 writer.add_scalar(name, value)
             for whole in plan.wholes:
-                writer.add_array(plan, whole)
+                if whole.key.startswith(NAME_PREFIX):
+                    _write_state(plan, whole, writer)
+                else:
+                    writer.add_array(plan, whole)
                 advance()
     finally:
         writer.close()
+
+
+def _write_state(plan: Plan, whole: Whole, writer: Writer) -> None:
+    """As JSON, which is what another program can read of it."""
+    stored = plan.array(whole)
+    name = whole.key.removeprefix(NAME_PREFIX)
+    if not is_empty(stored):
+        writer.add_scalar(name, state_json(stored, f"{plan.path}: state '{name}'"))
 
 
 class _Late:

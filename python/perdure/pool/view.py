@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from perdure.core import load_core
 from perdure.documents import fields
+from perdure.pool.names import shown_name
 from perdure.screen import Screen, one_line
 from perdure.tables import Table, table
 from perdure.units import bytes_text, time_text
@@ -33,7 +34,8 @@ def iteration_of(catalogue: _core.Catalogue | None) -> int | None:
 def name_text(entry: _core.ArrayEntry | _core.ScalarEntry) -> str:
     """The name of an array or scalar, and the array's piece if it is one of several."""
     piece = getattr(entry, "part", 0)
-    return f"{one_line(entry.name)}, piece {piece}" if piece else one_line(entry.name)
+    name = one_line(shown_name(entry.name))
+    return f"{name}, piece {piece}" if piece else name
 
 
 def owner_text(pool: _core.PoolReport) -> str:
@@ -48,11 +50,6 @@ def ranks_text(ranks: list[int], of_all: int | None = None) -> str:
     if not ranks:
         return "no rank"
     return f"rank{'s' * (len(ranks) != 1)} {', '.join(map(str, ranks))}"
-
-
-def array_text(entry: _core.ArrayEntry) -> str:
-    """ "float64[100, 20] twin"."""
-    return f"{entry.type}{list(entry.extents)} {entry.mode}"
 
 
 def findings_of(pool: _core.PoolReport) -> list[tuple[str, str, str]]:
@@ -101,14 +98,18 @@ def print_versions(pool: _core.PoolReport, console: Screen) -> None:
 
 
 def _rank_json(rank: _core.RankReport) -> dict:
+    from perdure.api.meanings import kinds_of
+    from perdure.pool.values import scalar_json
+
     catalogue = rank.catalogue
+    kinds = kinds_of(catalogue)
     return {
         **fields(rank, ("rank", "path", "file_bytes", "usable", "complete_versions")),
         "committed_ns": catalogue.committed_ns if catalogue else None,
         "iteration": iteration_of(catalogue),
         "arrays": [fields(entry, _ARRAY) for entry in catalogue.arrays] if catalogue else [],
         "scalars": [
-            {"name": scalar.name, "bytes": scalar.bytes.hex()}
+            scalar_json(scalar, kinds)
             for scalar in (catalogue.scalars if catalogue else ())
         ],
         "files": [fields(note, _FILE) for note in catalogue.files] if catalogue else [],
@@ -157,18 +158,22 @@ def _contents(readable: list[_core.RankReport]) -> list[tuple[str, str, str, str
 
     Of a scalar the first rank's value is shown.
     """
+    from perdure.api.meanings import kinds_of
+    from perdure.pool.values import array_text, scalar_text
+
     found: dict[tuple, tuple[str, str, str, str, list[int]]] = {}
     row: tuple[str, str, str, str, list[int]]
     for rank in readable:
         assert rank.catalogue is not None
+        kinds = kinds_of(rank.catalogue)
         for entry in rank.catalogue.arrays:
             checked = "yes" if entry.checksums else "no"
-            key = name_text(entry), array_text(entry), checked
+            key = name_text(entry), array_text(entry, kinds), checked
             row = (*key[:2], bytes_text(entry.size_bytes), checked, [])
             found.setdefault(key, row)[-1].append(rank.rank)
         for scalar in rank.catalogue.scalars:
             size = len(scalar.bytes)
-            row = (name_text(scalar), _scalar_text(scalar.bytes), bytes_text(size), "yes", [])
+            row = (name_text(scalar), scalar_text(scalar, kinds), bytes_text(size), "yes", [])
             found.setdefault((scalar.name, size), row)[-1].append(rank.rank)
         for note in rank.catalogue.files:
             cells = one_line(note.path), "file that goes back", bytes_text(note.bytes)
@@ -192,12 +197,6 @@ def _contents_table(held: list, ranks_of_all: int, alike: bool) -> Table:
     for *cells, ranks in held:
         made.add_row(*cells, *([] if alike else [ranks_text(ranks, ranks_of_all)]))
     return made
-
-
-def _scalar_text(content: bytes) -> str:
-    if len(content) in (4, 8):
-        return f"scalar, {int.from_bytes(content, 'little', signed=True)} as an integer"
-    return "scalar"
 
 
 def print_findings(pool: _core.PoolReport, console: Screen) -> None:

@@ -14,8 +14,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from perdure.state import arrays, tree
-from perdure.state.tree import Decoder, Encoder, Kind, whole, wholes
+from perdure.api.state import tree
+from perdure.api.state.stored import KINDS
+from perdure.api.state.tree import Decoder, Encoder, Kind, whole, wholes
 from perdure.torch.blocks import Blocks
 
 _ALIGN = 64  # a multiple of every element's size, so that first bytes stay whole elements
@@ -26,7 +27,7 @@ def encode_state(state: Any) -> tuple[bytes, list[Any]]:
     """Text and blocks: tensors of bytes, arrays of bytes, bytes. Raises TypeError for what can't be
     kept, with its place."""
     storages = _StoredStorages()
-    encoder = Encoder((*tree.KINDS, *arrays.KINDS, *_kinds(storages, None)))
+    encoder = Encoder(tree.by_type((*KINDS, *_kinds(storages, None))))
     found = encoder.value(state, "state")
     storages.finish(encoder)
     return tree.dumps(found), encoder.blocks
@@ -39,7 +40,7 @@ def decode_state(text: bytes, found: Blocks, source: str) -> Any:
         return found.raw(str(number))
 
     kinds = _kinds(None, _ReadStorages(found))
-    return Decoder((*tree.KINDS, *arrays.KINDS, *kinds), block).state(text, source)
+    return Decoder((*KINDS, *kinds), block).state(text, source)
 
 
 @dataclass
@@ -125,9 +126,7 @@ class _ReadStorages:
             self._place(made, text, shape, strides)
         return made.requires_grad_() if text["grad"] is True else made
 
-    def _place(
-        self, made: torch.Tensor, text: Any, shape: list[int], strides: list[int]
-    ) -> None:
+    def _place(self, made: torch.Tensor, text: Any, shape: list[int], strides: list[int]) -> None:
         storage = self._storage(whole(text["storage"]))
         first, size = whole(text["first"]), made.element_size()
         reach = sum((count - 1) * step for count, step in zip(shape, strides))

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from perdure.state.tree import Decoder, Encoder, Kind, listed, whole, wholes
+from perdure.api.state.tree import Decoder, Encoder, Kind, listed, whole, wholes
 
 _BARE = re.compile(
     r"[<>|]("
@@ -27,7 +27,7 @@ _SCALARS = tuple(sorted(set(np.sctypeDict.values()) - {np.object_}, key=lambda k
 
 
 def _encode_array(encoder: Encoder, value: NDArray[Any], where: str) -> list[Any]:
-    dtype = _dtype_text(value.dtype, where)
+    dtype = encode_dtype(value.dtype, where)
     order = "F" if value.flags.f_contiguous and not value.flags.c_contiguous else "C"
     return [dtype, list(value.shape), order, encoder.add_block(_bytes_of(value, order))]
 
@@ -40,7 +40,7 @@ def _bytes_of(value: NDArray[Any], order: Any) -> NDArray[np.uint8]:
 
 def _decode_array(decoder: Decoder, contents: Any) -> NDArray[Any]:
     dtype_text, extents, order, number = listed(contents)
-    dtype, shape = _dtype(dtype_text), tuple(wholes(extents))
+    dtype, shape = decode_dtype(dtype_text), tuple(wholes(extents))
     if order not in ("C", "F") or len(shape) > 64:
         raise ValueError("no array")
     stored = decoder.block(whole(number))
@@ -57,12 +57,12 @@ def _encode_scalar(encoder: Encoder, value: np.generic, where: str) -> list[Any]
     if isinstance(value, (str, bytes)) and bare[()] != value:
         raise TypeError(f"{where} ends with NUL, which numpy's texts lose; keep str or bytes of it")
     stored = base64.b64encode(bare.tobytes()).decode("ascii")
-    return [_dtype_text(bare.dtype, where), stored]
+    return [encode_dtype(bare.dtype, where), stored]
 
 
 def _decode_scalar(decoder: Decoder, contents: Any) -> Any:
     dtype_text, stored = listed(contents)
-    dtype, raw = _dtype(dtype_text), base64.b64decode(stored, validate=True)
+    dtype, raw = decode_dtype(dtype_text), base64.b64decode(stored, validate=True)
     if len(raw) != dtype.itemsize:
         raise ValueError("no scalar of this size")
     made = np.zeros((), dtype)
@@ -71,12 +71,12 @@ def _decode_scalar(decoder: Decoder, contents: Any) -> Any:
     return made[()]
 
 
-def _dtype_text(dtype: np.dtype[Any], where: str) -> Any:
+def encode_dtype(dtype: np.dtype[Any], where: str) -> Any:
     kept: np.dtype[Any] | None = None
     text: Any = None
     try:
         text = _describe(dtype)
-        kept = _dtype(text)
+        kept = decode_dtype(text)
     except (KeyError, TypeError, ValueError):
         pass  # no such text can be written
     if kept is None or kept != dtype or kept.isalignedstruct != dtype.isalignedstruct:
@@ -107,7 +107,7 @@ def _describe(dtype: np.dtype[Any]) -> Any:
     }
 
 
-def _dtype(text: Any, depth: int = 0) -> np.dtype[Any]:
+def decode_dtype(text: Any, depth: int = 0) -> np.dtype[Any]:
     """Raises ValueError and others for all but what _describe() returns. No objects, so that no
     stored byte is ever taken for a pointer."""
     if depth > _DTYPE_DEPTH_MAX:
@@ -117,12 +117,12 @@ def _dtype(text: Any, depth: int = 0) -> np.dtype[Any]:
             raise ValueError("no dtype")
         return np.dtype(text)
     if "of" in text:
-        return np.dtype((_dtype(text["of"], depth + 1), tuple(wholes(text["shape"]))))
+        return np.dtype((decode_dtype(text["of"], depth + 1), tuple(wholes(text["shape"]))))
     if not all(isinstance(name, (str, type(None))) for name in text["names"] + text["titles"]):
         raise ValueError("no names")
     layout = {
         "names": listed(text["names"]),
-        "formats": [_dtype(field, depth + 1) for field in listed(text["formats"])],
+        "formats": [decode_dtype(field, depth + 1) for field in listed(text["formats"])],
         "offsets": wholes(text["offsets"]),
         "itemsize": whole(text["itemsize"]),
     }

@@ -27,8 +27,7 @@ DEPTH_MAX = 100
 """Of containers in each other. A text that is nested deeper than this writes is damaged."""
 BYTES_IN_TEXT_MAX = 1024
 _SAME = "same"
-# What reading a text that was never written may raise.
-_UNFIT = (
+UNFIT = (
     ArithmeticError,
     AttributeError,
     LookupError,
@@ -38,6 +37,8 @@ _UNFIT = (
     ValueError,
     struct.error,
 )
+"""What reading a text that was never written may raise."""
+_JSON = json.JSONEncoder(separators=(",", ":"), allow_nan=False, check_circular=False)
 _PLAIN = (type(None), bool, int, float, str)
 _FACTORIES: dict[str, Any] = {
     kind.__name__: kind
@@ -64,9 +65,9 @@ class Kind:
 class Encoder:
     """Of one state. What does not fit into text becomes a block, and its number stands for it."""
 
-    def __init__(self, kinds: Iterable[Kind]):
+    def __init__(self, kinds: Mapping[type, Kind]):
         self.blocks: list[Any] = []
-        self._kinds = {of: kind for kind in kinds for of in kind.types}
+        self._kinds = kinds
         self._numbers: dict[int, int] = {}  # by id(), of shared objects that are finished
         self._finished: list[Any] = []  # so that no id() is given twice
         self._open: set[int] = set()
@@ -116,13 +117,18 @@ class Encoder:
     def pairs(self, values: Mapping[Any, Any], where: str) -> list[list[Any]]:
         """Of a mapping; keys may be of any kind that is hashable."""
         return [
-            [self.value(key, f"{where}'s key {key!r}"), self.value(item, f"{where}[{key!r}]")]
+            [
+                key if _stands_for_itself(key) else self.value(key, f"{where}'s key {key!r}"),
+                item if _stands_for_itself(item) else self.value(item, f"{where}[{key!r}]"),
+            ]
             for key, item in values.items()
         ]
 
     def attributes(self, value: Any, where: str) -> list[list[Any]]:
         """Those that a program has set, such as `_metadata` of a module's state dict."""
-        found = getattr(value, "__dict__", {})
+        found = getattr(value, "__dict__", None)
+        if not found:
+            return []
         return [[name, self.value(item, f"{where}.{name}")] for name, item in found.items()]
 
 
@@ -140,7 +146,7 @@ class Decoder:
             return self.value(json.loads(text.decode("ascii"), parse_constant=_no_constant))
         except Error:
             raise
-        except _UNFIT:
+        except UNFIT:
             raise Damaged(
                 f"{source}: its text is not what perdure writes; it was damaged"
             ) from None
@@ -172,9 +178,14 @@ class Decoder:
             made.__dict__[_text(name)] = self.value(item)
 
 
+def by_type(kinds: Iterable[Kind]) -> dict[type, Kind]:
+    """For an Encoder."""
+    return {of: kind for kind in kinds for of in kind.types}
+
+
 def dumps(tree: Any) -> bytes:
     """The text of what Encoder.value() returned."""
-    return json.dumps(tree, separators=(",", ":"), allow_nan=False).encode("ascii")
+    return _JSON.encode(tree).encode("ascii")
 
 
 def whole(text: Any) -> int:
@@ -221,13 +232,13 @@ def _refusal(value: Any, where: str) -> str:
     for base in (int, float, complex, str, bytes, dict, list, tuple, set, frozenset, np.ndarray):
         if isinstance(value, base):
             ours = "numpy.array" if base is np.ndarray else base.__name__
-            remedy = f"keep {ours}(…) of it, and make it anew after the load"
+            remedy = f"keep {ours}(…) of it, and make it anew after a restart"
             break
     if hasattr(value, "to_local"):
         remedy = "it is distributed over processes: use perdure.torch.PoolWriter"
     return (
-        f"{_short(where)} is {name}, which could not come back as it is; {remedy} (docs/torch.md"
-        " lists what can be kept)"
+        f"{_short(where)} is {name}, which could not come back as it is; {remedy} (docs/python.md"
+        " and docs/torch.md list what can be kept)"
     )
 
 
