@@ -326,8 +326,8 @@ TEST_F(LevelsOfJobs, a_version_that_a_cut_restore_gave_up_does_not_come_from_the
   ASSERT_EQ(run({.restore = 2}), 0);
   const std::uint64_t calls = found_->calls;
   std::uint64_t restored = 0;
-  const Cases cases = some_cases(calls / 2, 3);
-  for (std::uint64_t kill_at = cases.first; kill_at <= calls; kill_at += cases.step) {
+  // It happens with one of the last.
+  for (std::uint64_t kill_at = slow_tests() ? calls / 2 : calls - 5; kill_at <= calls; ++kill_at) {
     begin();
     (void)run({.restore = 2, .kill_at = kill_at, .late = 0});
     ASSERT_EQ(run({.commits = 1, .mark = 2}), 0) << kill_at;
