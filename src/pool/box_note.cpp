@@ -47,8 +47,14 @@ bool fits(const ArrayEntry& entry, const GlobalBox& box) {
 
 }  // namespace
 
+bool is_box_note_name(const std::string& name) {
+  return name.starts_with(note_prefix);
+}
+
 bool put_box(Catalogue& catalogue, const std::string& name, std::uint32_t part,
              const GlobalBox* box) {
+  const auto is_note = [](const ScalarEntry& each) { return is_box_note_name(each.name); };
+  if (box == nullptr && std::ranges::none_of(catalogue.scalars, is_note)) return false;
   const std::string known = box_note_name(name, part);
   auto found = std::ranges::find(catalogue.scalars, known, &ScalarEntry::name);
   const bool is_new = found == catalogue.scalars.end();
@@ -64,10 +70,6 @@ bool put_box(Catalogue& catalogue, const std::string& name, std::uint32_t part,
   std::memcpy(found->bytes.data(), &note, sizeof note);
   std::memcpy(found->bytes.data() + sizeof note, name.data(), name.size());
   return is_new;
-}
-
-bool is_box_note_name(const std::string& name) {
-  return name.starts_with(note_prefix);
 }
 
 GlobalBoxes boxes_of(const Catalogue& catalogue) {

@@ -186,7 +186,7 @@ Status Pool::resize_array(VersionedArray& array, const std::vector<std::uint64_t
     array.set_seen(next.hold->seen);
   }
   open_.replace_entry(open->entry, array.entry());
-  boxes_.erase({array.name(), array.part()});
+  if (!boxes_.empty()) boxes_.erase({array.name(), array.part()});
   put_box(next_, array.name(), array.part(), nullptr);
   return Status::success();
 }
