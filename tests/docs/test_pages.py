@@ -134,7 +134,7 @@ def test_the_options_are_those_of_the_command():
 def test_the_settings_are_those_of_the_code():
     settings = page("docs/environment.md")
     assert pages.wrong_tables(settings, "docs/environment.md") == []
-    wrong = spoilt(settings, "| `PERDURE_CHECK` | `check` |", "| `PERDURE_CHECK` | `checks` |")
+    wrong = spoilt(settings, "| `PERDURE_CHECK` | a store ", "| `PERDURE_CHECK` | a load ")
     assert len(pages.wrong_tables(wrong, "docs/environment.md")) == 2
 
 

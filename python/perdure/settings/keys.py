@@ -161,13 +161,18 @@ BY_NAME = {key.name: key for key in KEYS}
 
 def table() -> str:
     """The rows as Markdown."""
-    head = "| variable | in a file | value | default | read by | also | means |\n" + "|---" * 7
+    head = "| variable | means | value | default | read by |\n" + "|---" * 5
     rows = [
-        " | ".join([f"| `{key.variable}`", f"`{key.name}`" if key.in_file else "-",
-                    _value_text(key.kind), key.default, key.reader, key.also or "-", key.means])
+        " | ".join([f"| `{key.variable}`", _meaning(key), _value_text(key.kind), key.default,
+                    key.reader])
         for key in KEYS
     ]  # fmt: skip
     return "\n".join([f"{head}|", *(f"{row} |" for row in rows), ""])
+
+
+def _meaning(key: Key) -> str:
+    also = f"; also {key.also}" if key.also else ""
+    return f"{key.means}{also}{'' if key.in_file else '; not in a file'}"
 
 
 def _value_text(kind: Kind) -> str:
