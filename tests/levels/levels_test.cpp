@@ -21,7 +21,6 @@
 #include "pmem/file_device.hpp"
 #include "pool/pool_directory.hpp"
 #include "pool/slots.hpp"
-#include "slow_tests.hpp"
 
 namespace perdure {
 namespace {
@@ -295,8 +294,7 @@ TEST_F(LevelsOfJobs, a_version_that_a_cut_restore_gave_up_is_not_brought_back) {
   ASSERT_EQ(run({.restore = 2}), 0);
   const std::uint64_t calls = found_->calls;
   std::uint64_t restored = 0;
-  const Cases cases = some_cases(calls, 5);
-  for (std::uint64_t i = cases.first; i <= 2 * calls + 1; i += cases.step) {
+  for (std::uint64_t i = calls; i <= 2 * calls + 1; i += 3) {
     const std::uint64_t kill_at = i / 2;
     const auto late = static_cast<std::int64_t>(i % 2);
     begin();
@@ -326,8 +324,7 @@ TEST_F(LevelsOfJobs, a_version_that_a_cut_restore_gave_up_does_not_come_from_the
   ASSERT_EQ(run({.restore = 2}), 0);
   const std::uint64_t calls = found_->calls;
   std::uint64_t restored = 0;
-  // It happens with one of the last.
-  for (std::uint64_t kill_at = slow_tests() ? calls / 2 : calls - 5; kill_at <= calls; ++kill_at) {
+  for (std::uint64_t kill_at = calls / 2; kill_at <= calls; ++kill_at) {
     begin();
     (void)run({.restore = 2, .kill_at = kill_at, .late = 0});
     ASSERT_EQ(run({.commits = 1, .mark = 2}), 0) << kill_at;
@@ -377,8 +374,7 @@ TEST_F(LevelsOfJobs, a_restored_version_can_be_lost_on_a_node_at_once) {
 TEST_F(LevelsOfJobs, a_job_that_was_killed_while_it_made_its_pool_can_be_started_again) {
   ASSERT_EQ(run({.commits = 1, .mark = 1}), 0);
   const std::uint64_t calls = found_->calls;
-  const Cases cases = some_cases(1, 3);
-  for (std::uint64_t kill_at = cases.first; kill_at <= calls; kill_at += cases.step) {
+  for (std::uint64_t kill_at = 1; kill_at <= calls; ++kill_at) {
     clear();
     const auto late = static_cast<std::int64_t>(kill_at % 2);
     ASSERT_EQ(run({.commits = 1, .mark = 1, .kill_at = kill_at, .late = late}), killed_code);
@@ -393,8 +389,7 @@ TEST_F(LevelsOfJobs, restarts_that_are_killed_again_and_again_leave_room_for_new
   lose(0);
   ASSERT_EQ(run({}), 0);
   const std::uint64_t calls = found_->calls;
-  const Cases cases = some_cases(1, 7);
-  for (std::uint64_t back = cases.first; back < calls / 2; back += cases.step) {
+  for (std::uint64_t back = 1; back < calls / 2; back += 3) {
     lose(0);
     for (int round = 0; round < 4; ++round) (void)run({.kill_at = calls - back, .late = round % 2});
     lose(0);
