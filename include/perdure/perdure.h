@@ -38,8 +38,7 @@
  * Caveats
  *   - On tmpfs a pool survives the death of processes, not of the node: see
  *     perdure_pool_status.survives_power_failure.
- *   - Arrays can be added at any time and are part of the pool from the next commit on; an array
- *     can't be resized.
+ *   - Arrays can be added, resized and removed at any time, from the next commit on.
  *   - A pool is tied to its number of ranks.
  */
 #ifndef PERDURE_PERDURE_H
