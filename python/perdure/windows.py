@@ -26,7 +26,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from perdure.api.errors import Error as WindowError
-from perdure.api.library import _api
+from perdure.api.native import _api
 from perdure.api.versions import Version, version_number, versions_of
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from perdure.api.errors import InvalidArgument, NotFound, WrongShape, WrongState
 from perdure.api.kinds import Kinds
-from perdure.api.library import _api
+from perdure.api.native import _api
 from perdure.api.texts import checked_text
 
 Shape = int | Sequence[int]

@@ -18,7 +18,7 @@ import numpy as np
 from perdure.api.errors import NoSpace, WrongShape
 
 if TYPE_CHECKING:
-    from perdure.api.library import _api
+    from perdure.api.native import _api
 
 NAME = "perdure.python"
 BYTES_MAX = 8192

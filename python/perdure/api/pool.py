@@ -30,7 +30,7 @@ from perdure.api.array import (
 )
 from perdure.api.errors import Error, InvalidArgument, WrongState
 from perdure.api.kinds import Kinds
-from perdure.api.library import _api
+from perdure.api.native import _api
 from perdure.api.scalars import Scalars
 from perdure.api.state.stored import NAME_PREFIX
 from perdure.api.states import States

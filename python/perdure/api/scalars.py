@@ -23,7 +23,7 @@ from perdure.api.texts import checked_text
 
 if TYPE_CHECKING:
     from perdure.api.kinds import Kinds
-    from perdure.api.library import _api
+    from perdure.api.native import _api
 
 ROOM_BYTES = 255
 """Room of a str or bytes that was given without any, in bytes (of UTF-8)."""

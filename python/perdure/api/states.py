@@ -14,7 +14,7 @@ import numpy as np
 from perdure.api.array import Array, array_flags, open_array
 from perdure.api.errors import InvalidArgument, WrongShape
 from perdure.api.kinds import Kinds
-from perdure.api.library import _api
+from perdure.api.native import _api
 from perdure.api.state.refill import Refill
 from perdure.api.state.stored import NAME_PREFIX, is_empty, pack, unpack
 from perdure.api.texts import checked_text

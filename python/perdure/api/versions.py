@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from perdure.api.errors import InvalidArgument
-from perdure.api.library import _api
+from perdure.api.native import _api
 
 
 @dataclass(frozen=True)
