@@ -34,6 +34,7 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <locale>
 #include <memory>
 #include <optional>
 #include <ostream>
@@ -608,12 +609,14 @@ class Pool {
         name,
         [&engine] {
           std::ostringstream text;
+          text.imbue(std::locale::classic());  // the program's may group digits
           text << engine;
           return text.str();
         },
         [&engine, name](const std::string& found) {
           Engine read;
           std::istringstream text(found);
+          text.imbue(std::locale::classic());
           if (!EngineText<Engine>::fits(found) || !(text >> read)) {
             throw Error(PERDURE_E_DAMAGED, "state '" + name + "' is no engine of this type");
           }
@@ -742,9 +745,7 @@ class Pool {
   }
   void follow_state(const std::string& name, std::function<std::string()> get,
                     std::function<void(const std::string&)> set) {
-    auto follower = std::make_unique<FollowedState>(handle_, name, std::move(get), std::move(set));
-    if (!followers_) followers_ = std::make_shared<Followers>();
-    followers_->push_back(std::move(follower));
+    add(std::make_unique<FollowedState>(handle_, name, std::move(get), std::move(set)));
   }
   void follow() const {
     for_followers([](Follower& each) { each.before_commit(); });
