@@ -3,6 +3,7 @@
 
 #include <array>
 #include <bit>
+#include <cstdio>
 #include <cstring>
 
 #include "base/isal.hpp"
@@ -49,6 +50,12 @@ constexpr Tables make_tables() {
 }
 
 }  // namespace
+
+std::string digits_of(std::uint64_t checksum) {
+  std::array<char, 17> digits{};
+  std::snprintf(digits.data(), digits.size(), "%016llx", static_cast<unsigned long long>(checksum));
+  return digits.data();
+}
 
 std::uint64_t crc64_by_table(const void* bytes, std::size_t size_bytes, std::uint64_t seed) {
   static_assert(std::endian::native == std::endian::little);

@@ -9,11 +9,15 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 namespace perdure {
 
 // The CRC of `size_bytes` bytes at `bytes`, continuing from `seed` (0 for a fresh one).
 std::uint64_t crc64(const void* bytes, std::size_t size_bytes, std::uint64_t seed = 0);
+
+// Its 16 hexadecimal digits, for names that a checksum makes.
+std::string digits_of(std::uint64_t checksum);
 
 // The same without ISA-L.
 std::uint64_t crc64_by_table(const void* bytes, std::size_t size_bytes, std::uint64_t seed = 0);

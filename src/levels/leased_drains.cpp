@@ -2,7 +2,6 @@
 #include "levels/leased_drains.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cstdio>
 
 #include "base/agreement.hpp"
@@ -34,10 +33,7 @@ constexpr std::string_view note_prefix = "drained-";
 constexpr std::size_t note_digits = 16;
 
 std::string note_name(const std::string& place) {
-  std::array<char, note_digits + 1> digits{};
-  std::snprintf(digits.data(), digits.size(), "%016llx",
-                static_cast<unsigned long long>(crc64(place.data(), place.size())));
-  return std::string(note_prefix) + digits.data();
+  return std::string(note_prefix) + digits_of(crc64(place.data(), place.size()));
 }
 
 bool is_missing(const std::string& path) {

@@ -2,7 +2,6 @@
 #include "pool/box_note.hpp"
 
 #include <algorithm>
-#include <cstdio>
 #include <cstring>
 
 #include "base/checksum.hpp"
@@ -14,10 +13,7 @@ namespace {
 constexpr const char* note_prefix = "perdure.box.";
 
 std::string box_note_name(const std::string& name, std::uint32_t part) {
-  char digits[17];
-  const std::uint64_t sum = crc64(&part, sizeof part, crc64(name.data(), name.size()));
-  std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(sum));
-  return note_prefix + std::string(digits);
+  return note_prefix + digits_of(crc64(&part, sizeof part, crc64(name.data(), name.size())));
 }
 
 // What the note says, if that can be.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "pool/file_note.hpp"
 
-#include <cstdio>
 #include <cstring>
 
 #include "base/checksum.hpp"
@@ -20,10 +19,7 @@ std::string FileNote::full_path() const {
 }
 
 std::string file_note_digits(const std::string& path) {
-  char digits[17];
-  std::snprintf(digits, sizeof digits, "%016llx",
-                static_cast<unsigned long long>(crc64(path.data(), path.size())));
-  return digits;
+  return digits_of(crc64(path.data(), path.size()));
 }
 
 std::string file_note_name(const std::string& path) {

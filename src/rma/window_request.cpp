@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "rma/window_request.hpp"
 
-#include <array>
-#include <cstdio>
 #include <map>
 #include <mutex>
 #include <numeric>
@@ -50,10 +48,7 @@ std::string communicator_name(MPI_Comm comm) {
   std::iota(all.begin(), all.end(), 0);
   if (ranks == all) return "world";
   if (ranks.size() == 1) return "rank-" + std::to_string(ranks.front());
-  std::array<char, 17> digits{};
-  std::snprintf(digits.data(), digits.size(), "%016llx",
-                static_cast<unsigned long long>(crc64(ranks.data(), ranks.size() * sizeof(int))));
-  return "ranks-" + std::string(digits.data());
+  return "ranks-" + digits_of(crc64(ranks.data(), ranks.size() * sizeof(int)));
 }
 
 std::uint64_t next_number(const std::string& pool) {
