@@ -246,6 +246,12 @@ Result<PoolReport> inspect_pool(const std::string& directory, const InspectOptio
 
 namespace {
 
+Status overtaken(const Slots& slots, std::uint64_t version) {
+  return Status(Code::busy, slots.medium(), ": version ", version,
+                " is no longer there, or is being stored over by the job that goes on with the "
+                "pool; read a newer one, or have the pool keep more versions");
+}
+
 // Code::busy unless nothing was stored over the version so far. A slot is declared open before
 // anything that it names is stored to (commit.cpp, pool.I1); only another rank may be a version
 // further than this one's slots say (pool.I5).
@@ -257,9 +263,7 @@ Status check_still_there(const Slots& slots, std::uint64_t version, std::uint64_
   if (offer != nullptr && !offer->reopened && offer->incarnation == incarnation && !weak) {
     return Status::success();
   }
-  return Status(Code::busy, slots.medium(), ": version ", version,
-                " is no longer there, or is being stored over by the job that goes on with the "
-                "pool; read a newer one, or have the pool keep more versions");
+  return overtaken(slots, version);
 }
 
 // The one that was asked for, or that a restart would give back.
@@ -298,8 +302,7 @@ Result<DumpedArray> read_array(const std::string& directory, std::uint32_t rank,
   PERDURE_TRY_ASSIGN(auto open, open_rank(directory, rank));
   const Slots slots(*open.device, open.region);
   const SlotView view = slots.read(slots.slot_of(version));
-  const bool here = view.body && view.body->version == version;
-  if (!here) return check_still_there(slots, version, 0);
+  if (!view.body || view.body->version != version) return overtaken(slots, version);
   const auto entry = view.body->find_array(name, part);
   if (!entry) {
     return Status(Code::not_found, "version ", version, " of rank ", rank, " has no array ",
