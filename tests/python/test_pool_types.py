@@ -101,6 +101,8 @@ def test_types_that_c_told_are_shown_and_others_in_both_readings(perdure, tmp_pa
         "z": (6, (ctypes.c_double * 2)(1, -2), "complex128 scalar, (1-2j)"),
         "on": (9, ctypes.c_bool(True), "bool scalar, True"),
         "motto": (10, ctypes.create_string_buffer(b"so long", 20), "text scalar, so long"),
+        "halves": (10, ctypes.create_string_buffer(b"so\0long", 9), "halves\tscalar\t9 B"),
+        "latin": (10, ctypes.create_string_buffer(b"\xe9t\xe9", 9), "latin\tscalar\t9 B"),
         "three": (3, (ctypes.c_int64 * 3)(1, 2, 3), "int64 scalar, [1, 2, 3]"),
         "old": (0, ctypes.c_double(0.6), f"{BITS} as an integer, 0.6 as a float"),
         "old4": (0, ctypes.c_int(7), "7 as an integer"),
@@ -121,6 +123,9 @@ def test_types_that_c_told_are_shown_and_others_in_both_readings(perdure, tmp_pa
         assert words in text, name
     found = scalars_of(perdure, tmp_path / "pool")
     assert found["old"]["type"] is None and "value" not in found["old"]
+    for name, stored in {"halves": b"so\0long\0\0", "latin": b"\xe9t\xe9".ljust(9, b"\0")}.items():
+        assert found[name]["type"] is None and bytes.fromhex(found[name]["bytes"]) == stored
+        assert perdure("pool", "dump", tmp_path / "pool", name, "-o", "-").out == stored
     assert found["z"]["value"] == "(1-2j)" and found["three"]["value"] == [1, 2, 3]
     assert "so long" in perdure("pool", "dump", tmp_path / "pool", "motto").out.decode()
 

@@ -65,12 +65,23 @@ def scalar_value(scalar: _core.ScalarEntry, kinds: dict[str, str]) -> Typed:
         except _UNFIT:
             return Typed("", None)
     if scalar.type == "text":
-        return Typed("text", stored.split(b"\0")[0].decode(errors="replace"))
+        return _text(stored)
     if scalar.type not in _FORMATS:
         return Typed("", None)
     each = struct.iter_unpack("<" + _FORMATS[scalar.type], stored)
     values = [complex(*item) if len(item) == 2 else item[0] for item in each]
     return Typed(scalar.type, values[0] if len(values) == 1 else values)
+
+
+def _text(stored: bytes) -> Typed:
+    """What a program has in chars may be no text: nothing of it is left out then."""
+    text, _, rest = stored.partition(b"\0")
+    if rest.strip(b"\0"):
+        return Typed("", None)
+    try:
+        return Typed("text", text.decode())
+    except UnicodeDecodeError:
+        return Typed("", None)
 
 
 def dtype_of(entry: _core.ArrayEntry, kinds: dict[str, str]) -> np.dtype | None:
