@@ -51,6 +51,9 @@ scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1, 0.7)
 loader, log = make_loader(), {"losses": [], "batches": 0}
 train = TrainState(path, net, optimizer, scheduler, log, loader)
 for epoch in train.epochs(3):
+    if place == "top":
+        train.save()
+        maybe_die("top", log["batches"])
     jitter = torch.rand(1)  # runs again after a restart in the middle
     for x, y in train.batches():
         log["batches"] += 1
@@ -92,6 +95,22 @@ def test_a_training_loop_that_is_killed_ends_with_the_same_bits(memory_path, kin
         print(points, killed.stderr[-2000:])
         codes.append(killed.returncode)
     assert codes in ([-9, -9], [-9, 0]), codes  # the second place may have been passed before
+    assert run(TRAINING, memory_path / "killed", kind, 0, "") == straight
+
+
+@pytest.mark.parametrize("kills", [
+    [(0, "top")],
+    [(6, "top")],
+    [(3, "after_save"), (3, "top")],  # the epoch is under way
+])  # fmt: skip
+@pytest.mark.parametrize("kind", ["own", "global"])
+def test_a_save_before_the_batches_of_an_epoch_is_gone_on_from(memory_path, kind, kills):
+    straight = run(TRAINING, memory_path / "straight", kind, 0, "")
+    for batch, place in kills:
+        command = [PYTHON, "-c", HEADER + TRAINING, memory_path / "killed", kind, batch, place]
+        killed = subprocess.run([str(word) for word in command], env=environment(), check=False,
+                                capture_output=True, timeout=200)  # fmt: skip
+        assert killed.returncode == -9, killed.stderr
     assert run(TRAINING, memory_path / "killed", kind, 0, "") == straight
 
 

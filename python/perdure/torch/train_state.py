@@ -30,7 +30,9 @@ class TrainState:
     `parts` are what has state_dict() and load_state_dict() (models, optimizers, schedulers,
     scalers), torch.Generator, dicts of plain values, and one loader. What was kept is in them as
     soon as this is made. A start goes on after the last save(): one in the loop over batches counts
-    the batches of its epoch; one after it means that the epoch is over, and comes last there.
+    the batches of its epoch, also if the program leaves that loop by `break`; one after it means
+    that the epoch is over, and comes last there; of one before it the epoch begins anew, so it
+    comes first there.
 
     Kept are also the streams of `random`, numpy and torch, of CUDA where it was used, and of the
     generators of the loader and its samplers. A loader with state_dict() is given its own; of
@@ -64,7 +66,7 @@ class TrainState:
         self._kept = Checkpoint(path, **options)
         self._epoch = 0
         self._batch: int | None = 0  # done in this epoch; None: all
-        self._begin: dict[str, Any] = {}  # the streams when the epoch began
+        self._begin: dict[str, Any] = {}  # the streams before its batches; {}: none was asked for
         self._found: Any = self._kept.load()
         if self._found is not None:
             self._check(self._found)
@@ -84,12 +86,13 @@ class TrainState:
         """Numbers of the epochs that are not over yet, of `count`."""
         found = self._found
         if found is not None:
-            self._epoch, self._batch = found["epoch"], found["batch"]
-            if self._batch is None:
+            self._epoch = found["epoch"] + (found["batch"] is None)
+            if found["batch"] is None or not found["begin"]:
                 self._found = None
-                self._epoch += 1
                 self._set_streams(found["streams"])
         while self._epoch < count:
+            if self._found is None:
+                self._batch, self._begin = 0, {}
             yield self._epoch
             self._epoch += 1
             self._found = None
@@ -114,6 +117,8 @@ class TrainState:
 
     def save(self, *, wait: bool = True) -> int:
         """Keeps all, and returns the number of the save; `wait` as in Checkpoint.save()."""
+        if self._found is not None:  # batches() will go on from it, whatever was done since
+            return self._kept.save(self._found, wait=wait)
         state = {
             "names": self._names,
             "parts": [_state_of(part) for part in self._parts],
