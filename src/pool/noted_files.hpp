@@ -7,8 +7,9 @@
 // Invariants
 //   pool.N1  What a version notes is durable before the version is: note() is called when the
 //       contents of the version are fixed, make_durable() before its state word is stored.
-//   pool.N2  Nothing is cut before the version that notes the length is the newest of all ranks,
-//       durably: check() comes before the ranks agree on it, cut() after.
+//   pool.N2  Nothing is cut before this rank's slots say, durably, that the version which notes the
+//       length is its newest. No restart finds a newer one then, as every rank must have it
+//       (recover.cpp). check() comes before.
 //   pool.N3  Nothing is cut that is not the file that was noted: it has at least as many bytes, and
 //       those before the end that was noted have their checksum. A file that was noted empty is
 //       known by its directory.

@@ -32,8 +32,8 @@ Result<Recovered> choose_version(Group& group, const Slots& slots, bool allow_ol
 
 // Collective: makes R the newest version on every rank, and its successor's slot open; versions
 // that some rank lacks are deleted. All data of R have been verified if the choice is weak.
-// Idempotent: a crash in here leads back to the same R. `when_newest` is called, on all ranks, when
-// R is the newest and before any of them goes on.
+// Idempotent: a crash in here leads back to the same R. `when_newest` is called when this rank has
+// nothing newer than R, durably, and before any rank goes on.
 Status finish_recovery(Device& device, Slots& slots, Group& group, const Recovered& recovered,
                        const std::function<Status()>& when_newest);
 

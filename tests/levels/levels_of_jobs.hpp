@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <iterator>
 #include <memory>
@@ -40,6 +41,7 @@ struct Start {
   std::int64_t late = -1;     // a rank that comes late from every agreement
   bool allow_older = false;
   bool take_last = false;  // the last of its versions is due for every level
+  bool lines = false;      // each rank has a named file, with a line for each of its versions
   bool wait = false;       // after each commit, for levels; then the process ends at once
   std::vector<std::uint64_t> words = {100, 100, 100, 100};  // of each rank's array
   ArrayMode mode = ArrayMode::copy;
@@ -127,13 +129,20 @@ class LevelsOfJobs : public testing::Test {
     if (start.words[group.rank()] == 100) {
       PERDURE_TRY(pool->set_box(*array, {{100 * group.ranks()}, {100 * group.rank()}}));
     }
+    const std::string lines = place + "/lines";
+    if (start.lines) PERDURE_TRY(pool->name_file(lines, nullptr));
     std::uint64_t version = start.restore;
     if (start.restore > 0) {
       PERDURE_TRY(pool->restore(start.restore));
     } else {
       PERDURE_TRY_ASSIGN(version, pool->restart());
     }
-    const std::uint64_t began = reinterpret_cast<const std::uint64_t*>(array->consistent())[99];
+    const auto* const words = reinterpret_cast<const std::uint64_t*>(array->consistent());
+    const std::uint64_t began = words[99];
+    std::uint64_t written = words[98];
+    if (start.lines && (fs::exists(lines) ? fs::file_size(lines) : 0) != written) {
+      return {Code::damaged, lines + " has other lines than version " + std::to_string(version)};
+    }
     if (group.rank() < std::size(found_->marks)) found_->marks[group.rank()] = began;
     if (group.rank() == 0) {
       found_->version = version;
@@ -141,8 +150,11 @@ class LevelsOfJobs : public testing::Test {
       if (start.opened) start.opened();
     }
     for (std::uint64_t i = 0; i < start.commits; ++i) {
-      if (start.mode == ArrayMode::log) PERDURE_TRY(array->mark(99 * 8, 8));
-      reinterpret_cast<std::uint64_t*>(array->working())[99] = start.mark;
+      if (start.mode == ArrayMode::log) PERDURE_TRY(array->mark(98 * 8, 16));
+      if (start.lines) std::ofstream(lines, std::ios::app) << '\n';
+      auto* const next = reinterpret_cast<std::uint64_t*>(array->working());
+      next[98] = start.lines ? ++written : written;
+      next[99] = start.mark;
       if (start.take_last && i + 1 == start.commits) levels->take_next();
       PERDURE_TRY_ASSIGN(const auto committed, pool->commit());
       found_->committed = committed;

@@ -338,6 +338,26 @@ TEST_F(LevelsOfJobs, a_version_that_a_cut_restore_gave_up_does_not_come_from_the
   EXPECT_GT(restored, 0U);
 }
 
+TEST_F(LevelsOfJobs, a_restore_that_is_cut_leaves_named_files_as_some_version_has_them) {
+  levels_ = "redundancy=off";
+  const auto begin = [&] {
+    clear();
+    ASSERT_EQ(run({.commits = 3, .mark = 1, .lines = true}), 0);
+  };
+  begin();
+  ASSERT_EQ(run({.restore = 2, .lines = true}), 0);
+  const std::uint64_t calls = found_->calls;
+  std::uint64_t restored = 0;
+  for (std::uint64_t i = 2; i < 2 * calls + 2; ++i) {  // either rank is late
+    const std::uint64_t kill_at = i / 2;
+    begin();
+    (void)run({.restore = 2, .kill_at = kill_at, .late = i % 2 == 0 ? 0 : 1, .lines = true});
+    EXPECT_EQ(run({.lines = true}), 0) << "killed at call " << kill_at;
+    if (found_->version == 2) ++restored;
+  }
+  EXPECT_GT(restored, 0U);
+}
+
 TEST_F(LevelsOfJobs, a_restore_without_levels_is_not_undone_by_them) {
   levels_ = "redundancy=partner;every=3;patience=20s";
   ASSERT_EQ(run({.commits = 3, .mark = 1}), 0);
