@@ -23,6 +23,9 @@ VERBS = {
     "run": Verb(
         "perdure.run.command", "run", _JOBS, "Run a job, and start it again after a failure.",
         "perdure run --restarts 5 -- mpiexec -n 4 ./solver", _JOB),
+    "report": Verb(
+        "perdure.report.command", "report", _JOBS, "What a job did, on one page.",
+        "perdure report run.json"),
     "pool": Verb(
         "perdure.pool.command", "app", _DATA, "Look at pools, check, drain and remove them.",
         "perdure pool ls /mnt/pmem"),

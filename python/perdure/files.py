@@ -69,16 +69,17 @@ def read_text(path: Path | str, encoding: str = "utf-8", bytes_max: int = INPUT_
     return io.TextIOWrapper(io.BytesIO(read_bytes(path, bytes_max)), encoding=encoding).read()
 
 
-def write_bytes(path: Path | str, content: bytes) -> None:
-    """Makes the file, or replaces it as a whole. Raises OSError; NotAFile for anything but a file
-    or a link."""
+def write_bytes(path: Path | str, content: bytes, for_all: bool = False) -> None:
+    """Makes the file, or replaces it as a whole: for this user, or `for_all` whom the umask lets
+    read it. Raises OSError; NotAFile for anything but a file or a link."""
     path = Path(path)
     _check_replaceable(path)
     partial = path.with_name(f".{path.name}.{os.getpid()}")
     partial.unlink(missing_ok=True)
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
-        with os.fdopen(os.open(partial, flags, 0o600), "wb") as file:
+        mode = 0o644 if for_all else 0o600
+        with os.fdopen(os.open(partial, flags, mode), "wb") as file:
             file.write(content)
         partial.replace(path)
     except OSError:
@@ -112,9 +113,9 @@ def _remove_all(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def write_text(path: Path | str, text: str) -> None:
+def write_text(path: Path | str, text: str, for_all: bool = False) -> None:
     """As write_bytes(), in UTF-8."""
-    write_bytes(path, text.encode("utf-8"))
+    write_bytes(path, text.encode("utf-8"), for_all)
 
 
 def append_text(path: Path | str, text: str) -> None:

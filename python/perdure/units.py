@@ -10,6 +10,7 @@ from fractions import Fraction
 
 from perdure.failures import Wrong
 
+_LONG_TIMES = ((86400, "days", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s"))
 _SHOWN_TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
 _SHOWN_SIZES = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 
@@ -73,9 +74,11 @@ def parse_bandwidth(text: str, unit: str = "B") -> float:
 
 
 def seconds_text(seconds: float) -> str:
-    """A duration in seconds as "2.5 ms", "13.2 s" or "3 min 20 s"."""
-    if seconds >= 120:
-        return f"{int(seconds // 60)} min {int(seconds % 60)} s"
+    """A duration in seconds as "2.5 ms", "13.2 s", "3 min 20 s", "5 h 2 min" or "9 days 3 h"."""
+    for whole, name, part, part_name in _LONG_TIMES:
+        if seconds >= 2 * whole:
+            rest = int(seconds % whole // part)
+            return f"{int(seconds // whole)} {name}" + (f" {rest} {part_name}" if rest else "")
     for scale, unit in _SHOWN_TIMES:
         if seconds >= scale:
             return f"{seconds / scale:.3g} {unit}"

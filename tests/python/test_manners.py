@@ -102,7 +102,7 @@ MISSING = [
     "energy profile show /nonexistent", "energy profile check /nonexistent",
     "energy profile merge /nonexistent -o new.json", "energy profile plot /nonexistent -o new.png",
     "energy run --profile /nonexistent --path . -- true", "doctor /nonexistent",
-    "run --commit-plan /nonexistent -- true",
+    "run --commit-plan /nonexistent -- true", "report /nonexistent",
 ]  # fmt: skip
 
 
@@ -153,7 +153,8 @@ OUTPUTS = [
     "run --json OUT -- touch done", "pool dump nothing u -o OUT", "trace -o OUT -- touch done",
     "trace import lackey nothing OUT", "sim sweep nothing --plot OUT.png",
     "sim optimise nothing --plot OUT.svg", "sim locality nothing --plot OUT.pdf",
-    "sim report nothing -o OUT", "energy plan --mtbf 3h --write-time 9s --read-time 9s -o OUT",
+    "sim report nothing -o OUT", "report nothing -o OUT",
+    "energy plan --mtbf 3h --write-time 9s --read-time 9s -o OUT",
     "energy plan --mtbf 3h --write-time 9s --read-time 9s --plot OUT.png",
     "energy plan --mtbf 3h --write-time 9s --read-time 9s --front OUT.png",
     "energy profile . --yes -o OUT", "energy profile merge nothing nothing -o OUT",

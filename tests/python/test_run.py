@@ -279,10 +279,12 @@ ATTEMPT_KEYS = {
     "ranks_reporting",
     "restored_version", "restart_s", "version", "iteration", "commits", "commit_s", "commit_bytes",
     "model_s", "commit_share", "ranks_unclosed", "processes_ended", "shared_memory_removed",
+    "began_s", "history",
 }  # fmt: skip
 JOB_KEYS = {
     "kind", "schema", "command", "exit_code", "completed", "stopped_by", "seconds", "restarts",
-    "requeued", "levels", "rehearsal", "left_behind", "attempts",
+    "requeued", "levels", "rehearsal", "left_behind", "attempts", "plan", "perdure", "host",
+    "began",
 }  # fmt: skip
 
 

@@ -7,12 +7,11 @@ import itertools
 import json
 import random
 import signal
-from collections import Counter
-from html.parser import HTMLParser
 
 import pytest
 
 from conftest import Perdure, in_this_process
+from html_page import Elements
 from perdure import _core
 from perdure.sim.machine import Options, devices_named
 from perdure.sim.optimise import local_minima
@@ -362,33 +361,6 @@ def test_ctrl_c_ends_the_command_itself_with_130(long_trace, tmp_path, words):
     assert ran.out.count(b'"partial": true') > 0
 
 
-class Elements(HTMLParser):
-    """The elements of a page by name, what is not closed, and what is referred to."""
-
-    VOID = {"meta", "br", "link", "img", "hr"}
-
-    def __init__(self, text):
-        super().__init__()
-        self.counts, self.open, self.text, self.links = Counter(), [], [], []
-        self.feed(text)
-
-    def handle_starttag(self, tag, attrs):
-        self.counts[tag] += 1
-        self.links += [value for name, value in attrs if name in ("src", "href", "xlink:href")]
-        if tag not in self.VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag, attrs):
-        self.counts[tag] += 1
-        self.links += [value for name, value in attrs if name in ("src", "href", "xlink:href")]
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        self.text.append(data)
-
-
 def test_a_report_is_one_page_with_the_numbers_of_the_other_verbs(perdure, trace, tmp_path):
     file = tmp_path / "report.html"
     words = (trace, "--mram", "1MiB,64MiB", "--typical", "16MiB", "--budget", "slowdown=300000%")
@@ -397,11 +369,12 @@ def test_a_report_is_one_page_with_the_numbers_of_the_other_verbs(perdure, trace
     page = Elements(file.read_text(encoding="utf-8"))
     assert page.open == [] and page.counts["svg"] == 3 and page.counts["script"] == 0
     assert all(link.startswith("#") for link in page.links), "the page needs no other file"
-    text = " ".join(" ".join(page.text).split())
+    text = page.words
     found = facts(perdure("sim", "optimise", *words, "--json"))
     best, usual = found["best"], found["typical"]
-    assert f"{100 * best['energy_j'] / usual['energy_j']:.1f} % of the energy" in text
-    assert mib_text(best["dram_bytes"]) in text and joules_text(best["energy_j"]) in text
+    assert f"{100 * best['energy_j'] / usual['energy_j']:.3g} % of the energy" in text
+    assert mib_text(best["dram_bytes"]) in text
+    assert joules_text(best["energy_j"]).replace("u", "µ") in text
     assert found["notches"] and all(notch["reason"] in text for notch in found["notches"])
     assert "1 024 pages" in text
     assert "beside 1 MiB of MRAM" in text, "a capacity that holds all leaves nothing to choose"
@@ -420,11 +393,11 @@ def test_a_report_and_optimise_name_the_same_best_machine(
     assert best["mram_bytes"] == best_mram * MIB
     ran = perdure("sim", "report", *words, "-o", file)
     assert ran.code == 0, ran.err
-    text = " ".join(" ".join(Elements(file.read_text(encoding="utf-8")).text).split())
+    text = Elements(file.read_text(encoding="utf-8")).words
     memory = f"{mib_text(best['dram_bytes'])} of DRAM"
     if best["mram_bytes"]:
         memory = f"{mib_text(best['mram_bytes'])} of MRAM and {memory}"
-    joules = joules_text(best["energy_j"])
+    joules = joules_text(best["energy_j"]).replace("u", "µ")
     said = f"The machine with least energy {memory} under low_power: {joules}"
     assert said in text
 
@@ -435,7 +408,7 @@ def test_a_report_of_a_program_that_fits_mram_has_no_policies_to_compare(perdure
     assert ran.code == 0, ran.err
     page = Elements(file.read_text(encoding="utf-8"))
     assert page.open == [] and page.counts["svg"] == 2
-    assert "nothing to choose" in " ".join(" ".join(page.text).split())
+    assert "nothing to choose" in page.words
 
 
 def test_what_a_trace_says_can_not_become_html(perdure, tmp_path):

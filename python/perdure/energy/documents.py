@@ -86,11 +86,20 @@ class Section:
         """A number, or None where there is none."""
         return self.number(key, least) if self.has(key) else None
 
-    def whole(self, key: str) -> int:
-        """A whole number, at least 1."""
+    def whole(self, key: str, least: int = 1) -> int:
+        """A whole number, at least `least`."""
         value = self.values.get(key)
-        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            raise Wrong(f"{self.place}{key} is {value!r}; it must be a whole number, at least 1")
+        if not isinstance(value, int) or isinstance(value, bool) or value < least:
+            raise Wrong(
+                f"{self.place}{key} is {value!r}; it must be a whole number, at least {least}"
+            )
+        return value
+
+    def text(self, key: str) -> str:
+        """Words."""
+        value = self.values.get(key)
+        if not isinstance(value, str):
+            raise Wrong(f"{self.place}{key} is {value!r}; it must be text")
         return value
 
     def word(self, key: str, known: tuple[str, ...]) -> str:

@@ -20,6 +20,7 @@ from perdure.run.processes import RUN_DIRECTORY_NAME, ProcessTree
 from perdure.run.ranks import RankWatch
 from perdure.run.rehearsal import Rehearsal
 from perdure.run.stall import StallWatch
+from perdure.run.totals import History
 from perdure.screen import one_line
 
 OUR_ENDINGS = ("timeout", "hang", "stall", "lost")
@@ -51,6 +52,7 @@ class Attempt:
     """What is known of an attempt once it is over; times in seconds."""
 
     number: int
+    began_s: float = 0.0  # after the job's begin
     seconds: float = 0.0
     started_s: float | None = None  # from its start until all ranks computed
     ended: str = ""  # "exit", "signal", "unclosed", or one of OUR_ENDINGS
@@ -63,6 +65,7 @@ class Attempt:
     nodes: list[str] = field(default_factory=list)  # where it was started, if that was chosen
     lost: list[str] = field(default_factory=list)  # nodes that it had to do without
     pages: list[RunPage] = field(default_factory=list)
+    history: History = field(default_factory=History)
     processes_ended: list[str] = field(default_factory=list)
     shared_memory_removed: list[str] = field(default_factory=list)
 
@@ -148,6 +151,7 @@ class AttemptRun:
         if not attempt.succeeded or attempt.stopped_by is not None:
             self._clean_up()  # hydra may end with 0 after Ctrl-C while ranks still live
         attempt.pages = self._pages.read_all()
+        attempt.history.note(attempt.seconds, attempt.pages)
         attempt.is_ending = self._pages.is_ending()
         return attempt
 
@@ -200,6 +204,7 @@ class AttemptRun:
     def _note_progress(self, live: Live) -> None:
         attempt, now = self._attempt, time.monotonic()
         pages = attempt.pages
+        attempt.history.note(now - self._began, pages)
         if self._first_computing is None and any(page.has_restarted for page in pages):
             self._first_computing = now
         complete = pages and len(pages) >= pages[0].ranks

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from datetime import datetime, timezone
 from functools import partial
 from pathlib import Path
 from typing import IO, TypeVar
@@ -65,6 +66,8 @@ class JobResult:
 
     request: JobRequest
     attempts: list[Attempt] = field(default_factory=list)
+    began: datetime = field(default_factory=lambda: datetime.now(timezone.utc))
+    began_s: float = field(default_factory=time.monotonic)
     seconds: float = 0.0
     exit_code: int = 0
     rehearsal_happened: bool = False
@@ -78,7 +81,6 @@ def run_job(request: JobRequest, live: Live) -> JobResult:
     Everything of an attempt is gone before the next one starts. Main thread only (signals).
     """
     result = JobResult(request)
-    began = time.monotonic()
     adopt_orphans()
     with ExitStack() as held:
         try:
@@ -106,7 +108,7 @@ def run_job(request: JobRequest, live: Live) -> JobResult:
         except PermissionError:
             live.say(f"'{request.command[0]}' can't be executed")
             result.exit_code = NOT_EXECUTABLE
-    result.seconds = time.monotonic() - began
+    result.seconds = time.monotonic() - result.began_s
     return result
 
 
@@ -132,13 +134,14 @@ def _run_attempts(
             live.say(str(few))
             result.exit_code = result.exit_code or FAILED
             return
+        began_s = time.monotonic() - result.began_s
         tree = _start(request, number, command, environment, log)
         watch = NodeWatch(request.spread.allocation, nodes) if request.spread else None
         run = AttemptRun(number, tree, pages, rehearsal, request.limits, bell, watch)
         attempt = run.run(live)
         if watch is not None:
             watch.close()
-        attempt.nodes, attempt.lost = nodes, lost
+        attempt.began_s, attempt.nodes, attempt.lost = began_s, nodes, lost
         if log is not None:
             _log_end(log, attempt)
         result.attempts.append(attempt)

@@ -4,61 +4,25 @@
 from __future__ import annotations
 
 import os
-from dataclasses import asdict, dataclass
+import platform
+from dataclasses import asdict
 
+from perdure.about import version_text
 from perdure.documents import fields
 from perdure.run.attempt import Attempt
 from perdure.run.job import JobResult, ending_text
-from perdure.run.page import NO_ITERATION, Phase, RunPage
+from perdure.run.page import Phase
 from perdure.run.ranks import signal_name
+from perdure.run.totals import totals
 from perdure.screen import Screen, plain, some_of
 from perdure.units import bytes_text, rate_text, seconds_text
 
 _RANKS_NAMED = 8
 
 
-@dataclass(frozen=True)
-class Totals:
-    """What the ranks of an attempt reported together: slowest rank's times, all ranks' bytes."""
-
-    ranks: int
-    ranks_reporting: int
-    restored_version: int | None
-    restart_s: float
-    version: int | None
-    iteration: int | None
-    commits: int
-    commit_s: float
-    commit_bytes: int
-    model_s: float
-
-
-def totals(attempt: Attempt) -> Totals:
-    """Sums up the pages of an attempt; no pages give zeros and None."""
-    pages = attempt.pages
-    iterations = [page.iteration for page in pages if page.iteration != NO_ITERATION]
-    restarted = [page for page in pages if page.has_restarted]
-    return Totals(
-        ranks=pages[0].ranks if pages else 0,
-        ranks_reporting=len(pages),
-        restored_version=max((page.restored_version for page in restarted), default=None),
-        restart_s=_slowest(pages, "restart_ns"),
-        version=max((page.version for page in pages), default=None),
-        iteration=max(iterations, default=None),
-        commits=max((page.commits for page in pages), default=0),
-        commit_s=_slowest(pages, "commit_ns_total"),
-        commit_bytes=sum(page.commit_bytes_total for page in pages),
-        model_s=_slowest(pages, "model_ns_total"),
-    )
-
-
 def unclosed(attempt: Attempt) -> list[int]:
     """Ranks that ended, and had not closed their pool."""
     return [page.rank for page in attempt.pages if page.phase != Phase.closed]
-
-
-def _slowest(pages: list[RunPage], name: str) -> float:
-    return max((getattr(page, name) for page in pages), default=0) * 1e-9
 
 
 def job_json(result: JobResult) -> dict:
@@ -67,6 +31,9 @@ def job_json(result: JobResult) -> dict:
     stopped = result.attempts[-1].stopped_by if result.attempts else None
     return {
         "command": result.request.command,
+        "perdure": version_text(),
+        "host": platform.node(),
+        "began": result.began.isoformat(timespec="seconds"),
         "exit_code": result.exit_code,
         "completed": stopped is None and bool(result.attempts) and result.attempts[-1].succeeded,
         "stopped_by": signal_name(stopped) if stopped else None,
@@ -74,6 +41,7 @@ def job_json(result: JobResult) -> dict:
         "restarts": max(0, len(result.attempts) - 1),
         "requeued": result.requeued,
         "levels": _levels(result),
+        "plan": result.request.environment.get("PERDURE_ENERGY_PLAN"),
         "rehearsal": rehearsal
         and {**asdict(rehearsal), "happened": result.rehearsal_happened},
         "left_behind": [left.as_json() for left in result.left_behind],
@@ -87,17 +55,19 @@ def _levels(result: JobResult) -> str | None:
 
 
 def _attempt_json(attempt: Attempt) -> dict:
-    sums = totals(attempt)
+    sums = totals(attempt.pages)
     return {
         "attempt": attempt.number,
         **fields(attempt, ("ended", "why", "nodes", "lost", "asked_to_end", "exit_code")),
         "signal": signal_name(-attempt.status) if attempt.ended == "signal" else None,
+        "began_s": round(attempt.began_s, 6),
         "seconds": round(attempt.seconds, 6),
         "start_s": None if attempt.started_s is None else round(attempt.started_s, 6),
         **asdict(sums),
         "commit_share": _share(sums.commit_s, attempt),
         "ranks_unclosed": unclosed(attempt),
         **fields(attempt, ("processes_ended", "shared_memory_removed")),
+        "history": attempt.history.as_json(),
     }
 
 
@@ -129,7 +99,7 @@ def print_report(result: JobResult, console: Screen) -> None:
 
 def _lines(attempt: Attempt) -> dict[str, str]:
     """What an attempt did, for people."""
-    sums = totals(attempt)
+    sums = totals(attempt.pages)
     lines = {f"attempt {attempt.number}": f"{ending_text(attempt)}, after "
              f"{seconds_text(attempt.seconds)}"}
     if not sums.ranks_reporting:

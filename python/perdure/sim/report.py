@@ -6,18 +6,13 @@ study_trace() does all that takes time, write_report() only writes.
 
 from __future__ import annotations
 
-import io
-import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from perdure.core import load_core
-from perdure.failures import Wrong
-from perdure.files import write_text
-from perdure.screen import plain
+from perdure.pages.page import svg, unbroken, write_page
 from perdure.sim.locality import Concentration, concentration_of
 from perdure.sim.machine import Options
 from perdure.sim.optimise import Optimum, optimise
@@ -25,14 +20,12 @@ from perdure.sim.plot import draw_capacities, draw_locality, draw_policies
 from perdure.sim.quantities import joules_text, mib_text
 from perdure.sim.sweep import KnownPoint, Point, Study, known_points, run_once
 from perdure.trace.summary import cache_text, summary_json
-from perdure.units import seconds_text
 from perdure.watching import Watch
 
 POLICY = "low_power"
 _POLICIES = ("lru", "mram_fixed", POLICY)
 _PAGE_SHARES = (0.01, 0.03, 0.1, 0.2, 0.4, 0.6, 0.8)
 _TABLE_ROWS = 16  # of a capacity of MRAM
-_TEMPLATE = "report.html.jinja"
 
 
 @dataclass(frozen=True)
@@ -97,49 +90,12 @@ def _run(trace: Path, options: Options, wishes: Wishes, point: Point, watch: Wat
 
 def write_report(studied: Studied, file: Path) -> None:
     """Writes the page; what was there before stays until it is whole. Raises OSError."""
-    text = _template().render(_page_of(studied))
-    write_text(file, text)
-
-
-def _plain_words(value: object) -> object:
-    """Words of a trace without control characters; what is markup already stays."""
-    return plain(value) if type(value) is str else value
-
-
-def _template() -> Any:
-    try:
-        import jinja2
-    except ImportError:
-        raise Wrong(
-            "a report needs jinja2: pip install jinja2, or run tools/bootstrap.sh again"
-        ) from None
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).parent),
-        autoescape=True,
-        finalize=_plain_words,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-    )
-    environment.filters.update(
-        mib=_unbroken(mib_text),
-        seconds=_unbroken(seconds_text),
-        joules=_unbroken(joules_text),
-        percent=_unbroken(lambda share: f"{share:.3g} %" if share < 10 else f"{share:.1f} %"),
-        count=lambda number: f"{number:,.0f}".replace(",", "\u202f"),
-    )
-    return environment.get_template(_TEMPLATE)
-
-
-def _unbroken(text: Callable[[float], str]) -> Callable[[float], str]:
-    """What `text` gives, with its unit on the same line."""
-    return lambda value: text(value).replace(" ", "\u00a0")
+    write_page(file, __file__, _page_of(studied),
+               {"mib": unbroken(mib_text), "joules": unbroken(joules_text)})
 
 
 def _page_of(studied: Studied) -> dict:
-    """What the template shows. `figures` are SVG, which is put in as it is."""
-    from markupsafe import Markup
-
+    """What the template shows."""
     return {
         "title": Path(studied.summary["file"]).name,
         "summary": studied.summary,
@@ -149,7 +105,7 @@ def _page_of(studied: Studied) -> dict:
         "options": studied.options,
         "warnings": _warnings(studied),
         "found": studied.found,
-        "figures": {name: Markup(svg) for name, svg in _figures(studied).items()},
+        "figures": _figures(studied),
         "shares": [(share, studied.concentration.accesses_of(share)) for share in _PAGE_SHARES],
         "most": studied.concentration.pages_for(0.9),
         "machines": studied.machines,
@@ -172,11 +128,11 @@ def _warnings(studied: Studied) -> list[str]:
     return list(dict.fromkeys([*studied.options.devices.warnings, *said]))
 
 
-def _figures(studied: Studied) -> dict[str, str]:
+def _figures(studied: Studied) -> dict[str, Any]:
     name = Path(studied.summary["file"]).name
     figures = {
-        "locality": _svg(lambda file: draw_locality({name: studied.concentration.thinned()}, file)),
-        "capacities": _svg(
+        "locality": svg(lambda file: draw_locality({name: studied.concentration.thinned()}, file)),
+        "capacities": svg(
             lambda file: draw_capacities(
                 studied.found.points, f"{name}: {POLICY}", file, studied.found.best
             )
@@ -184,22 +140,8 @@ def _figures(studied: Studied) -> dict[str, str]:
     }
     if studied.by_policy:
         title = f"{name}: time by policy"
-        figures["policies"] = _svg(lambda file: draw_policies(studied.by_policy, title, file))
+        figures["policies"] = svg(lambda file: draw_policies(studied.by_policy, title, file))
     return figures
-
-
-def _svg(draw: Callable[[BinaryIO], None]) -> str:
-    """A picture as an element of HTML, its text as text, its names its own."""
-    from matplotlib import rc_context
-
-    stream = io.BytesIO()
-    with rc_context({"svg.fonttype": "none", "font.family": "sans-serif"}):
-        draw(stream)
-    text = stream.getvalue().decode()
-    svg = text[text.index("<svg") :]
-    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
-    return re.sub(r'(<svg[^>]*?) width="[^"]*"', r'\1 width="100%"',
-                  re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", svg, count=1), count=1)
 
 
 def _sweep_rows(points: list[KnownPoint]) -> list[KnownPoint]:
