@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from conftest import BUILD
-from perdure_bench.demo.costs import overhead_text
+from perdure_bench.demo.costs import Cost, overhead_text
 
 PROTECTIONS = ["none", "disk", "copy", "twin", "log"]
 SMALL = ("--iterations", 20, "--edge", 8, "--rounds", 1)
@@ -31,3 +31,10 @@ def test_demo_kills_a_solver_tells_the_costs_and_draws_them(perdure, tmp_path):
 )
 def test_overheads_are_percents_until_they_are_multiples(ratio, text):
     assert overhead_text(ratio) == text
+
+
+@pytest.mark.parametrize(("low", "high", "text"), [
+    (0.98, 1.06, "+2.0 %"), (0.96, 1.08, "too noisy"), (0.5, 1.02, "too noisy"),
+])  # fmt: skip
+def test_an_overhead_whose_quartiles_are_far_apart_is_not_said(low, high, text):
+    assert Cost("copy", 0.01, 1.02, low, high, 0.001, 0.001).overhead == text

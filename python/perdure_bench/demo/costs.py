@@ -15,6 +15,7 @@ from perdure.units import seconds_text
 from perdure_bench import hpccg
 from perdure_bench.facts import quartiles
 
+NOISY = 0.1  # of the ratio: quartiles that are further apart say nothing of a small overhead
 _NAMES = ("disk", "copy", "twin", "log")
 CASES = (hpccg.NONE, *(case for name in _NAMES for case in hpccg.CASES if case.name == name))
 PLACES = {
@@ -40,6 +41,12 @@ class Cost:
     high: float
     commit_s: float | None
     restart_s: float | None
+
+    @property
+    def overhead(self) -> str:
+        """As overhead_text(), where the quartiles are close enough for a figure to mean much."""
+        noisy = self.high - self.low > NOISY * self.ratio
+        return "too noisy" if noisy else overhead_text(self.ratio)
 
 
 def runs_of(size: hpccg.Size) -> int:
@@ -86,7 +93,7 @@ def _spread_text(low: float, high: float) -> str:
 def costs_table(costs: list[Cost]) -> Table:
     """One row per protection, for a terminal of 100 columns.
 
-    An overhead below zero, or quartiles far apart, tell that the machine was busy.
+    An overhead below zero tells that the machine was busy, and no overhead that it was too busy.
     """
     table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("protection", no_wrap=True)
@@ -97,7 +104,7 @@ def costs_table(costs: list[Cost]) -> Table:
         table.add_row(
             cost.name,
             seconds_text(cost.iteration_s),
-            "" if cost.name == "none" else overhead_text(cost.ratio),
+            "" if cost.name == "none" else cost.overhead,
             "" if cost.name == "none" else _spread_text(cost.low, cost.high),
             "" if cost.commit_s is None else seconds_text(cost.commit_s),
             "" if cost.restart_s is None else seconds_text(cost.restart_s),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from perdure.figures import BLUE, GREEN, GREY, ORANGE, RED, SILVER
 from perdure.units import seconds_text
-from perdure_bench.demo.costs import Cost, overhead_text
+from perdure_bench.demo.costs import Cost
 from perdure_bench.demo.killing import RANKS, Killing
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def draw(killing: Killing, costs: list[Cost], file: Path) -> None:
                     color="black" if killing.equal else RED)  # fmt: skip
     note = (
         "A demonstration on a small grid; the figures to quote are those of `perdure bench hpccg`. "
-        "Bars: medians; lines: quartiles. Pools in memory, files on a disk."
+        "Bars and points: medians; lines: quartiles. Pools in memory, files on a disk."
     )
     figure.supxlabel(note, x=0.01, ha="left", fontsize=8, color=GREY)
     halves: Any = figure.subfigures(2, 1, height_ratios=(1, 1.35), hspace=0.04)
@@ -41,9 +41,9 @@ def draw(killing: Killing, costs: list[Cost], file: Path) -> None:
     protected = [cost for cost in costs if cost.name != "none"]
     _draw_ratios(ratios, protected)
     _draw_times(commits, protected, [cost.commit_s for cost in protected])
-    commits.set_title("a commit keeps the solver waiting (log scale)", fontsize=9, loc="left")
+    commits.set_title("a commit keeps the solver waiting", fontsize=9, loc="left")
     _draw_times(restarts, protected, [cost.restart_s for cost in protected])
-    restarts.set_title("a restart, until the first iteration (log scale)", fontsize=9, loc="left")
+    restarts.set_title("a restart, until the first iteration", fontsize=9, loc="left")
     figure.savefig(file, dpi=150)
 
 
@@ -82,7 +82,7 @@ def _draw_ratios(axis: Axes, costs: list[Cost]) -> None:
         axis.bar(place, cost.ratio, color=_COLOURS[cost.name], width=0.62)
         axis.plot([place] * 2, [cost.low, cost.high], color="black", linewidth=1.2)
         over = max(cost.ratio, cost.high) > top * 0.97
-        text = overhead_text(cost.ratio) + (" ↑" if over else "")
+        text = cost.overhead + (" ↑" if over else "")
         axis.annotate(text, (place, top if over else cost.high), (0, -16 if over else 3),
                       textcoords="offset points", ha="center", fontsize=9,
                       bbox=inside if over else None)  # fmt: skip
@@ -94,18 +94,20 @@ def _draw_ratios(axis: Axes, costs: list[Cost]) -> None:
 
 
 def _draw_times(axis: Axes, costs: list[Cost], times_s: list[float | None]) -> None:
+    """Points on a scale with its values: the length of a bar would mean nothing on it."""
+    from matplotlib.ticker import FuncFormatter, NullFormatter
+
     shown_s = [max(time_s or 0.0, 1e-6) for time_s in times_s]
-    lowest = min(shown_s) / 4
     for place, (cost, time_s) in enumerate(zip(costs, shown_s)):
-        axis.bar(place, time_s - lowest, bottom=lowest, color=_COLOURS[cost.name], width=0.62)
-        axis.annotate(seconds_text(time_s), (place, time_s), (0, 3), textcoords="offset points",
+        axis.plot([place], [time_s], "o", color=_COLOURS[cost.name], markersize=9)
+        axis.annotate(seconds_text(time_s), (place, time_s), (0, 7), textcoords="offset points",
                       ha="center", fontsize=9)  # fmt: skip
     axis.set_yscale("log")
-    axis.set_ylim(lowest, max(shown_s) * 2.5)
+    axis.set_ylim(min(shown_s) / 2.5, max(shown_s) * 3)
+    axis.set_xlim(-0.5, len(costs) - 0.5)
+    axis.yaxis.set_major_formatter(FuncFormatter(lambda time_s, _: seconds_text(time_s)))
+    axis.yaxis.set_minor_formatter(NullFormatter())
     _name_bars(axis, costs)
-    axis.grid(visible=False)
-    axis.set_yticks([], [])
-    axis.set_yticks([], [], minor=True)  # every bar says its value
 
 
 def _name_bars(axis: Axes, costs: list[Cost]) -> None:
