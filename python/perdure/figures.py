@@ -40,10 +40,11 @@ def finish(
 
 
 def draw_lines(axis: Axes, rows: Mapping[str, Sequence[tuple[float, float]]]) -> None:
-    """A line through the points of each row, in a colour of its own; the legend has their names."""
+    """A line through the points of each row, or its only point, in a colour of its own; the legend
+    has their names."""
     for (name, points), colour in zip(rows.items(), COLOURS):
         places, values = zip(*points)
-        axis.plot(places, values, color=colour, label=drawn(name))
+        axis.plot(places, values, "" if len(points) > 1 else "o", color=colour, label=drawn(name))
 
 
 def figure_of(width: float, height: float, title: str, note: str = "") -> Figure:

@@ -9,8 +9,9 @@ from perdure.failures import Wrong
 
 
 def mib_text(size: float) -> str:
-    """A capacity in bytes as "128 MiB"."""
-    return f"{size / (1 << 20):.6g} MiB"
+    """A capacity in bytes as "128 MiB", or to three digits as "2.35 MiB"."""
+    mib = size / (1 << 20)
+    return f"{mib:.0f} MiB" if mib >= 100 or mib.is_integer() else f"{mib:.3g} MiB"
 
 
 def parse_budget(text: str) -> float:
