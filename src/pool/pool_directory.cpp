@@ -48,7 +48,7 @@ Status check_owner(const std::string& directory, const Sight& sight, const Group
   if (!options.any_job && sight.job.job_name != options.job_name) {
     return Status(Code::foreign, "the pool ", directory, " belongs to job ",
                   quoted(sight.job.job_name), ", this is ", quoted(options.job_name),
-                  "; use another directory, or PERDURE_ANY_JOB if it is meant");
+                  "; use another directory, or, if the program was renamed, PERDURE_ANY_JOB");
   }
   if (!options.discard && sight.job.ranks != group.ranks()) {
     return Status(Code::rank_mismatch, "the pool ", directory, " was made by ", sight.job.ranks,

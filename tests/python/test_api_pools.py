@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import math
 import os
 import pickle
@@ -133,7 +134,7 @@ def test_options_reach_the_library(tmp_path):
     with perdure.open(path, job="mine", keep=3) as pool:
         pool.restart()
         pool.commit()
-    with pytest.raises(perdure.Foreign, match="mine"):
+    with pytest.raises(perdure.Foreign, match="'mine'.* renamed, any_job=True"):
         perdure.open(path, job="yours")
     with pytest.raises(perdure.WrongShape, match="3"):
         perdure.open(path, job="mine", keep=5)
@@ -236,6 +237,20 @@ def test_each_code_of_the_header_has_a_class_of_its_own():
         error = errors.error_of(code, b"a sentence")
         assert (error.code, str(error), type(error).code) == (code, "a sentence", code)
         assert type(error).__name__ in perdure.__all__
+
+
+def test_errors_name_options_and_calls_as_python_has_them(tmp_path):
+    with perdure.open(tmp_path / "pool") as pool:
+        pool.array("u", 3)
+        with pytest.raises(perdure.WrongState, match=r"^restart\(\) must be called"):
+            pool.commit()
+    named = errors.error_of(-10, b"open with PERDURE_ALLOW_OLDER, or PERDURE_DISCARD; perdure_due()"
+                                 b" perdure_commit_due() perdure_ipv_close() $PERDURE_ANY_OWNER=1")
+    assert str(named) == ("open with allow_older=True, or discard=True; due() due() "
+                          "perdure_ipv_close() $PERDURE_ANY_OWNER=1")
+    flags = re.findall(r"\(([A-Z_|]+)\)", errors._OPTIONS.pattern)[0].split("|")
+    options = inspect.signature(perdure.open).parameters
+    assert all(flag.lower() in options for flag in flags)
 
 
 def test_damage_is_an_error_that_names_the_array(tmp_path):

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import re
+
 
 class Error(RuntimeError):
     """A call failed; str() is the library's sentence, `code` the PERDURE_E code of perdure.h."""
@@ -91,8 +93,20 @@ class PeerFailed(Error):
 _CLASSES = {kind.code: kind for kind in Error.__subclasses__()}
 
 
+# Options of open() by C's flags, and calls that have another name here.
+_OPTIONS = re.compile(r"\bPERDURE_(ANY_JOB|ALLOW_OLDER|DISCARD|MUST_EXIST)\b")
+_CALLS = re.compile(r"\bperdure_(?!ipv_|win_|flush_)(\w+)\(\)")
+_CALLED_HERE = {"commit_due": "due", "open_mpi": "perdure.open", "open": "perdure.open"}
+
+
+def _in_python(sentence: str) -> str:
+    """A sentence of the library with the names that Python has for options and calls."""
+    sentence = _OPTIONS.sub(lambda found: f"{found[1].lower()}=True", sentence)
+    return _CALLS.sub(lambda found: f"{_CALLED_HERE.get(found[1], found[1])}()", sentence)
+
+
 def error_of(code: int, sentence: bytes) -> Error:
     """The exception for what a call returned. For perdure._api."""
-    error = _CLASSES.get(code, Error)(sentence.decode(errors="replace"))
+    error = _CLASSES.get(code, Error)(_in_python(sentence.decode(errors="replace")))
     error.code = code
     return error
