@@ -317,7 +317,8 @@ TEST(Drain, a_damaged_image_is_not_drained) {
     DrainedJob job({0}, 1'330'000);  // an image of more than 10 chunks
     job.run(1);
     job.make_images(1, 0);
-    flip(job.pool(0) + "/image-00000.0", level_payload_offset + chunk * level_chunk_bytes + 20'000);
+    flip(job.pool(0) + "/image-00000.0",
+         sealed_payload_offset + chunk * sealed_chunk_bytes + 20'000);
     NodeDrain drain(job.request(0));
     ASSERT_TRUE(drain.start(job.id_of(1)));
     EXPECT_TRUE(drain.stop(enough).ok());

@@ -34,8 +34,8 @@
 #include "base/checksum.hpp"
 #include "levels/format_bytes.hpp"
 #include "levels/lease.hpp"
-#include "levels/level_file_format.hpp"
 #include "levels/node_file_format.hpp"
+#include "levels/sealed_format.hpp"
 
 namespace perdure {
 namespace {
@@ -328,7 +328,7 @@ Status read_image(const Manifest& manifest, std::uint32_t rank, LevelFile& to) {
                                 [&to](std::uint64_t offset, std::span<const std::byte> bytes) {
                                   to.write(offset, bytes);
                                 }));
-    return to.complete({LevelFileKind::image, manifest.job, rank, manifest.id, image->bytes});
+    return to.complete({SealedKind::image, manifest.job, rank, manifest.id, image->bytes});
   }
   return Status(Code::not_found, manifest.directory, " holds ranks 0 to ", manifest.job.ranks - 1,
                 ", not ", rank);

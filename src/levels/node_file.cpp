@@ -22,9 +22,9 @@
 
 #include "base/checksum.hpp"
 #include "base/random.hpp"
-#include "levels/level_file_format.hpp"
 #include "levels/node_file_format.hpp"
 #include "levels/node_index.hpp"
+#include "levels/sealed_format.hpp"
 
 namespace perdure {
 namespace {
@@ -126,10 +126,10 @@ class PieceWriter {
 // The whole chunks of an image that lies in one place: in order, each checked before it is written.
 Status append_in_place(PieceWriter& writer, const DrainedImage& image,
                        std::vector<std::uint64_t>& checksums) {
-  const std::uint64_t whole = image.in_place.size() / level_chunk_bytes * level_chunk_bytes;
+  const std::uint64_t whole = image.in_place.size() / sealed_chunk_bytes * sealed_chunk_bytes;
   for (std::uint64_t at = 0; at < whole; at += write_bytes) {
     const auto piece = image.in_place.subspan(at, std::min(write_bytes, whole - at));
-    for (std::uint64_t in = 0; in < piece.size(); in += level_chunk_bytes) {
+    for (std::uint64_t in = 0; in < piece.size(); in += sealed_chunk_bytes) {
       PERDURE_TRY_ASSIGN(const std::uint64_t checksum, image.check(at + in));
       checksums.push_back(checksum);
     }
@@ -141,10 +141,10 @@ Status append_in_place(PieceWriter& writer, const DrainedImage& image,
 Result<NodeImage> append_image(PieceWriter& writer, const DrainedImage& image) {
   NodeImage entry{image.rank, writer.offset(), image.bytes, {}, image.arrays, image.scalars};
   PERDURE_TRY(append_in_place(writer, image, entry.checksums));
-  for (std::uint64_t at = entry.checksums.size() * level_chunk_bytes; at < image.bytes;
-       at += level_chunk_bytes) {
-    PERDURE_TRY_ASSIGN(const auto place, writer.room(level_chunk_bytes));
-    const auto part = place.first(std::min(level_chunk_bytes, image.bytes - at));
+  for (std::uint64_t at = entry.checksums.size() * sealed_chunk_bytes; at < image.bytes;
+       at += sealed_chunk_bytes) {
+    PERDURE_TRY_ASSIGN(const auto place, writer.room(sealed_chunk_bytes));
+    const auto part = place.first(std::min(sealed_chunk_bytes, image.bytes - at));
     PERDURE_TRY_ASSIGN(const std::uint64_t checksum, image.read(at, part));
     entry.checksums.push_back(checksum);
     std::fill(place.begin() + std::ssize(part), place.end(), std::byte{0});
@@ -246,16 +246,16 @@ Status check_header(const NodeFileFormat& format, const std::string& path,
 Result<DrainedImage> image_of_file(const LevelFile& file) {
   const std::uint64_t bytes = file.payload().size();
   // Where head, body and boxes stand.
-  PERDURE_TRY(file.verify(0, std::min<std::uint64_t>(bytes, 4 * level_chunk_bytes)));
+  PERDURE_TRY(file.verify(0, std::min<std::uint64_t>(bytes, 4 * sealed_chunk_bytes)));
   PERDURE_TRY_ASSIGN(const auto contents, parse_image(file.payload()));
   const Catalogue& catalogue = contents.catalogue;
-  const VersionId id = file.header()->id;
+  const VersionId id = file.header().id;
   if (id_of(catalogue) != id) {
     return Status(Code::damaged, file.path(), " says that it is version ", id.version,
                   ", and holds version ", catalogue.version);
   }
   DrainedImage image;
-  image.rank = file.header()->rank;
+  image.rank = file.header().rank;
   image.bytes = bytes;
   image.arrays = arrays_of(catalogue, contents.boxes, contents.copy_offsets);
   image.scalars = catalogue.scalars;
@@ -360,10 +360,10 @@ Status read_node_image(
   for (std::uint64_t piece = 0; piece < image.bytes; piece += write_bytes) {
     const std::uint64_t count = std::min(write_bytes, image.bytes - piece);
     PERDURE_TRY_ASSIGN(const auto bytes, read_at(file, path, image.offset + piece, count));
-    for (std::uint64_t at = 0; at < count; at += level_chunk_bytes) {
-      const auto chunk = std::span(bytes).subspan(at, std::min(level_chunk_bytes, count - at));
+    for (std::uint64_t at = 0; at < count; at += sealed_chunk_bytes) {
+      const auto chunk = std::span(bytes).subspan(at, std::min(sealed_chunk_bytes, count - at));
       const std::uint64_t begin = piece + at;
-      if (crc64(chunk.data(), chunk.size()) != image.checksums[begin / level_chunk_bytes]) {
+      if (crc64(chunk.data(), chunk.size()) != image.checksums[begin / sealed_chunk_bytes]) {
         return Status(Code::damaged, path, ": bytes ", image.offset + begin, " to ",
                       image.offset + begin + chunk.size() - 1, ", of rank ", image.rank,
                       ", do not have their checksum");

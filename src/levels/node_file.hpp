@@ -45,7 +45,7 @@ struct NodeImage {
   std::uint32_t rank = 0;
   std::uint64_t offset = 0;  // in the file
   std::uint64_t bytes = 0;
-  std::vector<std::uint64_t> checksums;  // of each chunk of level_chunk_bytes
+  std::vector<std::uint64_t> checksums;  // of each chunk of sealed_chunk_bytes
   std::vector<NodeArray> arrays;
   std::vector<ScalarEntry> scalars;
 };

@@ -8,7 +8,7 @@
 //   offset 0          NodeFileFormat
 //   from 1 MiB on     the images, each from a multiple of node_align_bytes on, zeros between them
 //   index_offset      for each image NodeImageFormat, then CRC-64 of each of its chunks of
-//                     level_chunk_bytes, then NodeArrayFormat and the name of each array, then
+//                     sealed_chunk_bytes, then NodeArrayFormat and the name of each array, then
 //                     NodeScalarFormat, the name and the bytes of each scalar
 //
 // Names and bytes of scalars are padded with zeros to a multiple of 8. The index ends the file.

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "base/status.hpp"
-#include "levels/level_file_format.hpp"
 #include "levels/node_file.hpp"
+#include "levels/sealed_format.hpp"
 
 namespace perdure {
 

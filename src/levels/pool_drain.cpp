@@ -112,14 +112,16 @@ Status HeldRank::find_images(const JobRecord& job) {
   PERDURE_TRY_ASSIGN(const auto names, pool_.names());
   for (const std::string& name : names) {
     const auto parsed = parse_level_file_name(name);
-    if (!parsed || parsed->kind != LevelFileKind::image || parsed->rank != rank_) continue;
+    if (!parsed || parsed->kind != SealedKind::image || parsed->rank != rank_) continue;
     const auto file = LevelFile::open(pool_, *parsed, trust_, true);
     if (!file.ok()) return file.status();
-    const auto& header = file.value().header();
+    const SealedHeader& header = file.value().header();
     JobRecord own = job;
     own.lineage = lineage();
-    if (!header || !same_lineage(header->job, own) || !may_be_drained(header->id)) continue;
-    images_.emplace(header->id, *parsed);
+    if (!file.value().whole() || !same_lineage(header.job, own) || !may_be_drained(header.id)) {
+      continue;
+    }
+    images_.emplace(header.id, *parsed);
   }
   return Status::success();
 }

@@ -16,8 +16,8 @@
 #include "cache/protocol_format.hpp"
 #include "levels/guard_format.hpp"
 #include "levels/lease_format.hpp"
-#include "levels/level_file_format.hpp"
 #include "levels/node_file_format.hpp"
+#include "levels/sealed_format.hpp"
 #include "parts/part_format.hpp"
 #include "parts/part_share_format.hpp"
 #include "perdure/perdure.h"
@@ -195,20 +195,16 @@ void add_structs_of_veloc(std::map<std::string, Struct>& all) {
 }
 
 void add_structs_of_levels(std::map<std::string, Struct>& all) {
-  all["LevelFileHeaderFormat"] = {
-      sizeof(LevelFileHeaderFormat),
-      {PERDURE_FIELD(LevelFileHeaderFormat, magic),
-       PERDURE_FIELD(LevelFileHeaderFormat, format_version),
-       PERDURE_FIELD(LevelFileHeaderFormat, kind), PERDURE_FIELD(LevelFileHeaderFormat, job_id),
-       PERDURE_FIELD(LevelFileHeaderFormat, job_name),
-       PERDURE_FIELD(LevelFileHeaderFormat, job_created_ns),
-       PERDURE_FIELD(LevelFileHeaderFormat, rank), PERDURE_FIELD(LevelFileHeaderFormat, ranks),
-       PERDURE_FIELD(LevelFileHeaderFormat, version),
-       PERDURE_FIELD(LevelFileHeaderFormat, incarnation),
-       PERDURE_FIELD(LevelFileHeaderFormat, payload_bytes),
-       PERDURE_FIELD(LevelFileHeaderFormat, lineage),
-       PERDURE_FIELD(LevelFileHeaderFormat, reserved),
-       PERDURE_FIELD(LevelFileHeaderFormat, checksum)}};
+  all["SealedHeaderFormat"] = {
+      sizeof(SealedHeaderFormat),
+      {PERDURE_FIELD(SealedHeaderFormat, magic), PERDURE_FIELD(SealedHeaderFormat, format_version),
+       PERDURE_FIELD(SealedHeaderFormat, kind), PERDURE_FIELD(SealedHeaderFormat, job_id),
+       PERDURE_FIELD(SealedHeaderFormat, job_name),
+       PERDURE_FIELD(SealedHeaderFormat, job_created_ns), PERDURE_FIELD(SealedHeaderFormat, rank),
+       PERDURE_FIELD(SealedHeaderFormat, ranks), PERDURE_FIELD(SealedHeaderFormat, version),
+       PERDURE_FIELD(SealedHeaderFormat, incarnation),
+       PERDURE_FIELD(SealedHeaderFormat, payload_bytes), PERDURE_FIELD(SealedHeaderFormat, lineage),
+       PERDURE_FIELD(SealedHeaderFormat, reserved), PERDURE_FIELD(SealedHeaderFormat, checksum)}};
   all["ImageHeadFormat"] = {
       sizeof(ImageHeadFormat),
       {PERDURE_FIELD(ImageHeadFormat, magic), PERDURE_FIELD(ImageHeadFormat, body_bytes),
@@ -460,11 +456,11 @@ const std::map<std::string, std::uint64_t> numbers_of_headers{
     {"catalogue_depth_max", catalogue_depth_max},
     {"version_max", version_max},
     {"back_max", back_max},
-    {"level_file_magic", level_file_magic},
-    {"level_file_version", level_file_version},
-    {"level_header_offset", level_header_offset},
-    {"level_payload_offset", level_payload_offset},
-    {"level_chunk_bytes", level_chunk_bytes},
+    {"sealed_magic", sealed_magic},
+    {"sealed_version", sealed_version},
+    {"sealed_header_offset", sealed_header_offset},
+    {"sealed_payload_offset", sealed_payload_offset},
+    {"sealed_chunk_bytes", sealed_chunk_bytes},
     {"group_size_max", group_size_max},
     {"node_file_magic", node_file_magic},
     {"node_file_version", node_file_version},
