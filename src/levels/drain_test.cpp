@@ -67,6 +67,13 @@ void flip(const std::string& path, std::uint64_t offset) {
   ASSERT_TRUE(file.good());
 }
 
+// Whether a byte of a sealed file of one chunk is nothing but padding.
+bool has_no_meaning(std::uint64_t offset) {
+  if (offset < sealed_header_offset) return offset >= sizeof(std::uint64_t);
+  return offset >= sealed_header_offset + sizeof(SealedHeaderFormat) &&
+         offset < sealed_payload_offset;
+}
+
 using Numbers = std::vector<std::uint64_t>;
 
 TEST(Drain, a_version_of_several_nodes_comes_back_as_it_was) {
@@ -256,8 +263,9 @@ TEST(Drain, every_damaged_byte_of_a_node_file_or_manifest_is_found) {
   for (std::uint64_t offset = 0; offset < fs::file_size(path); ++offset) {
     flip(path, offset);
     const auto found = find_versions(job.place(), job.record().job_id).take();
-    EXPECT_TRUE(found.manifests.empty()) << offset;
-    EXPECT_EQ(found.problems.size(), 1U);
+    const std::size_t harmless = has_no_meaning(offset) ? 1 : 0;
+    EXPECT_EQ(found.manifests.size(), harmless) << offset;
+    EXPECT_EQ(found.problems.size(), 1 - harmless) << offset;
     flip(path, offset);
   }
   fs::resize_file(node, file.bytes - 1);

@@ -31,11 +31,10 @@
 #include <filesystem>
 #include <set>
 
-#include "base/checksum.hpp"
 #include "levels/format_bytes.hpp"
 #include "levels/lease.hpp"
 #include "levels/node_file_format.hpp"
-#include "levels/sealed_format.hpp"
+#include "levels/sealed.hpp"
 
 namespace perdure {
 namespace {
@@ -88,35 +87,22 @@ Result<Directory> open_level_directory(const std::string& path) {
   return Directory::open(path, trust_unless(false));
 }
 
-std::uint64_t checksum_of(const ManifestFormat& format, std::string_view rest) {
-  return crc64(rest.data(), rest.size(), crc64(&format, offsetof(ManifestFormat, checksum)));
-}
-
 std::string bytes_of(const Manifest& manifest) {
-  ManifestFormat format{};
-  format.magic = manifest_magic;
-  format.format_version = manifest_version;
-  put_origin(format, manifest.job, manifest.id);
-  format.files = static_cast<std::uint32_t>(manifest.files.size());
-  std::string rest;
+  std::string payload;
   for (const ManifestFile& file : manifest.files) {
-    append(rest, ManifestFileFormat{file.node, static_cast<std::uint32_t>(file.ranks.size()),
-                                    file.bytes, file.index_checksum});
-    for (const std::uint32_t rank : file.ranks) append(rest, rank);
+    append(payload, ManifestFileFormat{file.node, static_cast<std::uint32_t>(file.ranks.size()),
+                                       file.bytes, file.index_checksum});
+    for (const std::uint32_t rank : file.ranks) append(payload, rank);
   }
-  format.checksum = checksum_of(format, rest);
-  std::string bytes;
-  append(bytes, format);
-  return bytes + rest;
+  return sealed({SealedKind::manifest, manifest.job, 0, manifest.id}, payload);
 }
 
 // levels.M3: the files with their ranks, each rank of the job once; absent: that is not so.
-std::optional<std::vector<ManifestFile>> parse_files(std::string_view rest, std::uint32_t count,
-                                                     std::uint32_t ranks) {
+std::optional<std::vector<ManifestFile>> parse_files(std::string_view rest, std::uint32_t ranks) {
   std::vector<ManifestFile> files;
   std::vector<bool> seen(ranks, false);
   std::uint64_t found = 0;
-  for (std::uint32_t i = 0; i < count; ++i) {
+  while (!rest.empty()) {
     ManifestFileFormat format{};
     if (!take(rest, format)) return std::nullopt;
     ManifestFile file{format.node, format.bytes, format.index_checksum, {}};
@@ -129,37 +115,27 @@ std::optional<std::vector<ManifestFile>> parse_files(std::string_view rest, std:
     }
     files.push_back(std::move(file));
   }
-  if (found != ranks || !rest.empty()) return std::nullopt;
+  if (found != ranks) return std::nullopt;
   return files;
 }
 
-Result<Manifest> parse_manifest(const std::string& path, std::string_view bytes) {
-  ManifestFormat format{};
-  std::string_view rest = bytes;
-  const bool whole = take(rest, format) && format.magic == manifest_magic &&
-                     format.checksum == checksum_of(format, rest);
-  if (whole && format.format_version > manifest_version) {
-    return newer_format(path, format.format_version, manifest_version);
-  }
-  const bool sane = whole && format.format_version == manifest_version && has_origin(format);
-  auto files = sane ? parse_files(rest, format.files, format.ranks) : std::nullopt;
-  if (!files) return Status(Code::damaged, path, " is not a manifest or is damaged");
-  return Manifest{split_path(path).directory, job_of(format), id_of(format), std::move(*files)};
-}
-
 constexpr std::uint64_t manifest_bytes_max =
-    sizeof(ManifestFormat) + ranks_max * (sizeof(ManifestFileFormat) + sizeof(std::uint32_t));
+    sealed_bytes(ranks_max * (sizeof(ManifestFileFormat) + sizeof(std::uint32_t)));
 
 // Code::not_found if the version has none.
 Result<Manifest> read_manifest(const Directory& version, const JobId& lineage, VersionId id) {
   const std::string path = version.path_of(manifest_name);
   PERDURE_TRY_ASSIGN(const auto file, version.open_file(manifest_name, FileAccess::read));
   PERDURE_TRY_ASSIGN(const auto bytes, read_rest(file, path, manifest_bytes_max));
-  PERDURE_TRY_ASSIGN(auto manifest, parse_manifest(path, bytes));
-  if (lineage_of(manifest.job) == lineage && manifest.id == id) return manifest;
-  return Status(Code::foreign, path, " is that of version ", manifest.id.version, " of job ",
-                job_id_text(manifest.job.job_id),
-                ", copied to another one's place; have it removed");
+  PERDURE_TRY_ASSIGN(const auto whole, unseal(path, bytes, SealedKind::manifest, 0));
+  const JobRecord& job = whole.header.job;
+  auto files = parse_files(whole.payload, job.ranks);
+  if (!files) return Status(Code::damaged, path, " does not name each rank once");
+  if (lineage_of(job) == lineage && whole.header.id == id) {
+    return Manifest{version.path(), job, id, std::move(*files)};
+  }
+  return Status(Code::foreign, path, " is that of version ", whole.header.id.version, " of job ",
+                job_id_text(job.job_id), ", copied to another one's place; have it removed");
 }
 
 // What of a version's directory is ours, apart from the manifest.

@@ -13,8 +13,8 @@
 //
 // Names and bytes of scalars are padded with zeros to a multiple of 8. The index ends the file.
 //
-// A manifest: ManifestFormat, then for each node file ManifestFileFormat and the ranks that are
-// read from it, 4 bytes each. Every rank of the job is there once.
+// The payload of a sealed manifest (sealed_format.hpp): for each node file ManifestFileFormat and
+// the ranks that are read from it, 4 bytes each. Every rank of the job is there once.
 #pragma once
 
 #include <cstddef>
@@ -29,8 +29,6 @@ constexpr std::uint64_t node_file_magic = 0x31444f4e44524550U;  // "PERDNOD1"
 constexpr std::uint32_t node_file_version = 1;
 constexpr std::uint64_t node_align_bytes = std::uint64_t{1} << 20;
 constexpr std::uint64_t node_index_bytes_max = std::uint64_t{1} << 30;
-constexpr std::uint64_t manifest_magic = 0x314e414d44524550U;  // "PERDMAN1"
-constexpr std::uint32_t manifest_version = 2;
 
 struct NodeFileFormat {
   std::uint64_t magic;           // node_file_magic
@@ -84,22 +82,6 @@ struct NodeScalarFormat {
   std::uint32_t type;        // perdure_type; 0: none is known
 };
 static_assert(sizeof(NodeScalarFormat) == 16);
-
-struct ManifestFormat {
-  std::uint64_t magic;           // manifest_magic
-  std::uint32_t format_version;  // manifest_version
-  std::uint32_t ranks;
-  std::uint64_t job_id[2];
-  char job_name[job_name_bytes];
-  std::uint64_t job_created_ns;
-  std::uint64_t version;
-  std::uint64_t incarnation;
-  std::uint32_t files;
-  std::uint32_t reserved;    // zero
-  std::uint64_t lineage[2];  // as in RegionHeaderFormat
-  std::uint64_t checksum;    // CRC-64 of all bytes before it, and of all after it
-};
-static_assert(sizeof(ManifestFormat) == 152);
 
 struct ManifestFileFormat {
   std::uint32_t node;  // the file is node-NNNNN

@@ -2,6 +2,7 @@
 #include "levels/sealed.hpp"
 
 #include <algorithm>
+#include <cstring>
 
 #include "base/checksum.hpp"
 #include "base/files.hpp"
@@ -48,6 +49,15 @@ bool believable(const SealedHeaderFormat& format, SealedKind kind, std::uint32_t
          format.rank < format.ranks && has_origin(format);
 }
 
+std::vector<std::uint64_t> checksums_of(std::string_view payload) {
+  std::vector<std::uint64_t> checksums;
+  for (std::size_t at = 0; at < payload.size(); at += sealed_chunk_bytes) {
+    const auto chunk = payload.substr(at, sealed_chunk_bytes);
+    checksums.push_back(crc64(chunk.data(), chunk.size()));
+  }
+  return checksums;
+}
+
 }  // namespace
 
 std::uint64_t Seal::table_checksum() const {
@@ -78,6 +88,33 @@ Result<std::optional<Seal>> read_seal(const std::string& path, std::uint64_t siz
   if (!believable(format, kind, rank)) return std::optional<Seal>();
   seen.value()->header = {kind, job_of(format), rank, id_of(format), format.payload_bytes};
   return seen;
+}
+
+std::string sealed(SealedHeader header, std::string_view payload) {
+  header.payload_bytes = payload.size();
+  const Seal seal{std::move(header), checksums_of(payload)};
+  const SealedHeaderFormat format = seal.format();
+  std::string bytes(sealed_bytes(payload.size()), '\0');
+  std::memcpy(bytes.data(), &format.checksum, sizeof format.checksum);
+  std::memcpy(bytes.data() + sealed_header_offset, &format, sizeof format);
+  std::ranges::copy(payload, bytes.data() + sealed_payload_offset);
+  std::memcpy(bytes.data() + sealed_table_offset(payload.size()), seal.checksums.data(),
+              seal.checksums.size() * sizeof seal.checksums[0]);
+  return bytes;
+}
+
+Result<Unsealed> unseal(const std::string& path, std::string_view bytes, SealedKind kind,
+                        std::uint32_t rank) {
+  const auto read = [bytes](std::uint64_t offset, std::span<std::byte> out) {
+    std::ranges::copy(std::as_bytes(std::span(bytes).subspan(offset, out.size())), out.begin());
+    return Status::success();
+  };
+  PERDURE_TRY_ASSIGN(auto seal, read_seal(path, bytes.size(), kind, rank, read));
+  if (seal && sealed_bytes(seal->header.payload_bytes) == bytes.size()) {
+    const auto payload = bytes.substr(sealed_payload_offset, seal->header.payload_bytes);
+    if (checksums_of(payload) == seal->checksums) return Unsealed{std::move(seal->header), payload};
+  }
+  return Status(Code::damaged, path, " is not what its name says, or is damaged");
 }
 
 }  // namespace perdure

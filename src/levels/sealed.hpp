@@ -7,6 +7,7 @@
 //
 //   image  a rank's version itself (pool/image.hpp)
 //   guard  what a rank keeps of other ranks' images: redundancy (redundancy.hpp)
+//   manifest  of all ranks: which of a drained version's files has which rank (manifest.hpp)
 //
 // Invariants
 //   levels.V2  What is read is not trusted: a header that is wrong makes a file without contents,
@@ -21,6 +22,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/status.hpp"
@@ -29,12 +31,12 @@
 
 namespace perdure {
 
-enum class SealedKind : std::uint32_t { image = 1, guard = 2 };
+enum class SealedKind : std::uint32_t { image = 1, guard = 2, manifest = 3 };
 
 struct SealedHeader {
   SealedKind kind = SealedKind::image;
-  JobRecord job;  // without a place
-  std::uint32_t rank = 0;
+  JobRecord job;           // without a place
+  std::uint32_t rank = 0;  // 0 of what is of all ranks
   VersionId id;
   std::uint64_t payload_bytes = 0;
 };
@@ -57,5 +59,15 @@ using ReadBytes = std::function<Status(std::uint64_t offset, std::span<std::byte
 // Code::newer_format if a newer Perdure wrote it.
 Result<std::optional<Seal>> read_seal(const std::string& path, std::uint64_t size_bytes,
                                       SealedKind kind, std::uint32_t rank, const ReadBytes& read);
+
+// A small file as a whole, with the header of its payload.
+std::string sealed(SealedHeader header, std::string_view payload);
+struct Unsealed {
+  SealedHeader header;
+  std::string_view payload;  // of the bytes
+};
+// Code::damaged, newer_format.
+Result<Unsealed> unseal(const std::string& path, std::string_view bytes, SealedKind kind,
+                        std::uint32_t rank);
 
 }  // namespace perdure

@@ -282,14 +282,6 @@ void add_structs_of_drains(std::map<std::string, Struct>& all) {
       sizeof(NodeScalarFormat),
       {PERDURE_FIELD(NodeScalarFormat, bytes), PERDURE_FIELD(NodeScalarFormat, name_bytes),
        PERDURE_FIELD(NodeScalarFormat, type)}};
-  all["ManifestFormat"] = {
-      sizeof(ManifestFormat),
-      {PERDURE_FIELD(ManifestFormat, magic), PERDURE_FIELD(ManifestFormat, format_version),
-       PERDURE_FIELD(ManifestFormat, ranks), PERDURE_FIELD(ManifestFormat, job_id),
-       PERDURE_FIELD(ManifestFormat, job_name), PERDURE_FIELD(ManifestFormat, job_created_ns),
-       PERDURE_FIELD(ManifestFormat, version), PERDURE_FIELD(ManifestFormat, incarnation),
-       PERDURE_FIELD(ManifestFormat, files), PERDURE_FIELD(ManifestFormat, reserved),
-       PERDURE_FIELD(ManifestFormat, lineage), PERDURE_FIELD(ManifestFormat, checksum)}};
   all["ManifestFileFormat"] = {
       sizeof(ManifestFileFormat),
       {PERDURE_FIELD(ManifestFileFormat, node), PERDURE_FIELD(ManifestFileFormat, ranks),
@@ -472,8 +464,6 @@ const std::map<std::string, std::uint64_t> numbers_of_headers{
     {"origin_magic", origin_magic},
     {"origin_version", origin_version},
     {"ancestors_max", ancestors_max},
-    {"manifest_magic", manifest_magic},
-    {"manifest_version", manifest_version},
     {"part_magic", part_magic},
     {"part_share_magic", part_share_magic},
     {"image_shares_max", image_shares_max},
