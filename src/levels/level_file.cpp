@@ -227,19 +227,10 @@ Status LevelFile::verify(std::uint64_t offset, std::uint64_t count) const {
   return Status::success();
 }
 
-Result<std::uint64_t> LevelFile::check_chunk(std::uint64_t offset) const {
-  PERDURE_ASSERT(whole_ && offset % sealed_chunk_bytes == 0 && offset < payload_bytes());
-  const std::size_t chunk = offset / sealed_chunk_bytes;
-  PERDURE_TRY(verify_chunk(chunk, nullptr));
-  return seal_.checksums[chunk];
-}
-
-Result<std::uint64_t> LevelFile::read_chunk(std::uint64_t offset, std::span<std::byte> out) const {
+Status LevelFile::read_chunk(std::uint64_t offset, std::span<std::byte> out) const {
   PERDURE_ASSERT(whole_ && offset % sealed_chunk_bytes == 0 && offset < payload_bytes() &&
                  out.size() == std::min(sealed_chunk_bytes, payload_bytes() - offset));
-  const std::size_t chunk = offset / sealed_chunk_bytes;
-  PERDURE_TRY(verify_chunk(chunk, out.data()));
-  return seal_.checksums[chunk];
+  return verify_chunk(offset / sealed_chunk_bytes, out.data());
 }
 
 Status clear_newer(const Directory& directory, Trust trust, const JobId& job, std::uint64_t held,

@@ -57,6 +57,7 @@ class LevelFile {
   bool whole() const { return whole_; }
   // Of one that is whole.
   const SealedHeader& header() const { return seal_.header; }
+  const Seal& seal() const { return seal_; }
   const std::string& path() const { return path_; }
   // Of a file that was opened for reading: its contents, which another process may have changed
   // since. An error, or no contents, may also mean that it has to be opened again.
@@ -82,10 +83,8 @@ class LevelFile {
   // [offset, offset + count) touches.
   Status verify() const { return verify(0, payload_bytes()); }
   Status verify(std::uint64_t offset, std::uint64_t count) const;
-  // The same of the chunk that begins there. Returns its CRC-64.
-  Result<std::uint64_t> check_chunk(std::uint64_t offset) const;
-  // The same with a copy of it, which is what was compared.
-  Result<std::uint64_t> read_chunk(std::uint64_t offset, std::span<std::byte> out) const;
+  // The same of the chunk that begins there, with a copy of it, which is what was compared.
+  Status read_chunk(std::uint64_t offset, std::span<std::byte> out) const;
 
  private:
   LevelFile(std::unique_ptr<Device> device, std::string path);

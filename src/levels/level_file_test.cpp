@@ -102,9 +102,8 @@ TEST(LevelFile, a_payload_written_in_any_order_is_read_again) {
     Bytes copy(size);
     for (std::uint64_t at = 0; at < size; at += sealed_chunk_bytes) {
       const auto chunk = std::span(copy).subspan(at, std::min(sealed_chunk_bytes, size - at));
-      const auto checksum = file.value().read_chunk(at, chunk);
-      ASSERT_TRUE(checksum.ok()) << checksum.status().message();
-      EXPECT_EQ(checksum.value(), crc64(chunk.data(), chunk.size()));
+      const Status read = file.value().read_chunk(at, chunk);
+      ASSERT_TRUE(read.ok()) << read.message();
     }
     EXPECT_EQ(copy, payload);
   }
@@ -269,9 +268,7 @@ TEST(LevelFile, damage_is_named_by_its_bytes) {
   EXPECT_EQ(file.verify(sealed_chunk_bytes - 1, 2).code(), Code::damaged);
   Bytes chunk(sealed_chunk_bytes);
   EXPECT_TRUE(file.read_chunk(0, chunk).ok());
-  EXPECT_EQ(file.read_chunk(sealed_chunk_bytes, chunk).status().code(), Code::damaged);
-  EXPECT_EQ(file.check_chunk(0).value(), crc64(payload.data(), sealed_chunk_bytes));
-  EXPECT_EQ(file.check_chunk(sealed_chunk_bytes).status().code(), Code::damaged);
+  EXPECT_EQ(file.read_chunk(sealed_chunk_bytes, chunk).code(), Code::damaged);
 }
 
 // What a crash may leave: version 1, version 2, or nothing.

@@ -4,7 +4,7 @@
 //
 //   node file  1  NAME.new-… is written and synchronised              (node_file.cpp)
 //              2  it is renamed to NAME, over nothing; the directory is synchronised
-//   manifest   3  node files of all ranks are read, by header and index
+//   manifest   3  node files of all ranks are read, by their lists
 //              4  the directory is synchronised: names that others gave in 2 may not be durable
 //              5  manifest.new-… is written and synchronised
 //              6  it is renamed to manifest; the directory is synchronised
@@ -91,7 +91,7 @@ std::string bytes_of(const Manifest& manifest) {
   std::string payload;
   for (const ManifestFile& file : manifest.files) {
     append(payload, ManifestFileFormat{file.node, static_cast<std::uint32_t>(file.ranks.size()),
-                                       file.bytes, file.index_checksum});
+                                       file.bytes, file.checksum});
     for (const std::uint32_t rank : file.ranks) append(payload, rank);
   }
   return sealed({SealedKind::manifest, manifest.job, 0, manifest.id}, payload);
@@ -105,7 +105,7 @@ std::optional<std::vector<ManifestFile>> parse_files(std::string_view rest, std:
   while (!rest.empty()) {
     ManifestFileFormat format{};
     if (!take(rest, format)) return std::nullopt;
-    ManifestFile file{format.node, format.bytes, format.index_checksum, {}};
+    ManifestFile file{format.node, format.bytes, format.checksum, {}};
     for (std::uint32_t j = 0; j < format.ranks; ++j) {
       std::uint32_t rank = 0;
       if (!take(rest, rank) || rank >= ranks || seen[rank]) return std::nullopt;
@@ -294,17 +294,22 @@ Status read_image(const Manifest& manifest, std::uint32_t rank, LevelFile& to) {
     PERDURE_TRY_ASSIGN(const auto held, read_node_file(version, file.node));
     const auto image = std::ranges::find(held.images, rank, &NodeImage::rank);
     if (!(held.job.job_id == manifest.job.job_id) || held.id != manifest.id ||
-        held.bytes != file.bytes || held.index_checksum != file.index_checksum ||
-        image == held.images.end()) {
+        held.bytes != file.bytes || held.checksum != file.checksum || image == held.images.end()) {
       return Status(Code::damaged, version.path_of(node_file_name(file.node)),
                     " is not the one that the manifest names");
     }
-    PERDURE_TRY(to.begin(image->bytes));
-    PERDURE_TRY(read_node_image(version, file.node, *image,
-                                [&to](std::uint64_t offset, std::span<const std::byte> bytes) {
-                                  to.write(offset, bytes);
-                                }));
-    return to.complete({SealedKind::image, manifest.job, rank, manifest.id, image->bytes});
+    SealedHeader header;
+    PERDURE_TRY(read_node_image(
+        version, held, *image,
+        [&](const SealedHeader& its) {
+          header = its;
+          return to.begin(header.payload_bytes);
+        },
+        [&to](std::uint64_t offset, std::span<const std::byte> bytes) {
+          to.write(offset, bytes);
+        }));
+    header.job = manifest.job;  // of the lineage that goes on from it
+    return to.complete(header);
   }
   return Status(Code::not_found, manifest.directory, " holds ranks 0 to ", manifest.job.ranks - 1,
                 ", not ", rank);
@@ -348,7 +353,7 @@ Status ManifestWriter::read_new_files(const Directory& directory) {
       problem = status;
       continue;
     }
-    ManifestFile entry{*node, file.value().bytes, file.value().index_checksum, {}};
+    ManifestFile entry{*node, file.value().bytes, file.value().checksum, {}};
     for (const NodeImage& image : file.value().images) entry.ranks.push_back(image.rank);
     files_.emplace(*node, std::move(entry));
   }

@@ -90,17 +90,25 @@ Result<std::optional<Seal>> read_seal(const std::string& path, std::uint64_t siz
   return seen;
 }
 
+std::string Seal::head() const {
+  const SealedHeaderFormat stored = format();
+  std::string bytes(sealed_payload_offset, '\0');
+  std::memcpy(bytes.data(), &stored.checksum, sizeof stored.checksum);
+  std::memcpy(bytes.data() + sealed_header_offset, &stored, sizeof stored);
+  return bytes;
+}
+
+std::string Seal::tail() const {
+  const std::uint64_t end = sealed_payload_offset + header.payload_bytes;
+  std::string bytes(sealed_table_offset(header.payload_bytes) - end, '\0');
+  const auto table = std::as_bytes(std::span(checksums));
+  return bytes.append(reinterpret_cast<const char*>(table.data()), table.size());
+}
+
 std::string sealed(SealedHeader header, std::string_view payload) {
   header.payload_bytes = payload.size();
   const Seal seal{std::move(header), checksums_of(payload)};
-  const SealedHeaderFormat format = seal.format();
-  std::string bytes(sealed_bytes(payload.size()), '\0');
-  std::memcpy(bytes.data(), &format.checksum, sizeof format.checksum);
-  std::memcpy(bytes.data() + sealed_header_offset, &format, sizeof format);
-  std::ranges::copy(payload, bytes.data() + sealed_payload_offset);
-  std::memcpy(bytes.data() + sealed_table_offset(payload.size()), seal.checksums.data(),
-              seal.checksums.size() * sizeof seal.checksums[0]);
-  return bytes;
+  return seal.head().append(payload) + seal.tail();
 }
 
 Result<Unsealed> unseal(const std::string& path, std::string_view bytes, SealedKind kind,

@@ -8,6 +8,7 @@
 //   image  a rank's version itself (pool/image.hpp)
 //   guard  what a rank keeps of other ranks' images: redundancy (redundancy.hpp)
 //   manifest  of all ranks: which of a drained version's files has which rank (manifest.hpp)
+//   node   of a drained version: which images are in a node's file, and where (node_file.hpp)
 //
 // Invariants
 //   levels.V2  What is read is not trusted: a header that is wrong makes a file without contents,
@@ -31,7 +32,7 @@
 
 namespace perdure {
 
-enum class SealedKind : std::uint32_t { image = 1, guard = 2, manifest = 3 };
+enum class SealedKind : std::uint32_t { image = 1, guard = 2, manifest = 3, node = 4 };
 
 struct SealedHeader {
   SealedKind kind = SealedKind::image;
@@ -47,8 +48,11 @@ struct Seal {
 
   // CRC-64 of the table of the chunks' checksums: tells two payloads of the same length apart.
   std::uint64_t table_checksum() const;
-  // As it is stored, with its checksum.
+  // As it is stored, with its checksum, which is the state word.
   SealedHeaderFormat format() const;
+  // What is before the payload, and after it.
+  std::string head() const;
+  std::string tail() const;
 };
 
 // Reads bytes [offset, offset + out.size()) of what may be sealed. Code::damaged: they can't be

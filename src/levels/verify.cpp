@@ -278,13 +278,14 @@ Status Verification::read_all(const Manifest& manifest) {
   for (const ManifestFile& file : manifest.files) total_ += file.bytes;
   for (const ManifestFile& file : manifest.files) {
     PERDURE_TRY_ASSIGN(const auto held, read_node_file(version, file.node));
-    if (held.index_checksum != file.index_checksum) {
+    if (held.checksum != file.checksum) {
       return Status(Code::damaged, version.path_of(node_file_name(file.node)),
                     " is not the one that the manifest names");
     }
     for (const NodeImage& image : held.images) {
       if (!options_.data) continue;
-      PERDURE_TRY(read_node_image(version, file.node, image, [](auto, auto) {}));
+      PERDURE_TRY(read_node_image(
+          version, held, image, [](auto&) { return Status::success(); }, [](auto, auto) {}));
       PERDURE_TRY(note_read(image.bytes));
     }
   }

@@ -255,38 +255,15 @@ void add_structs_of_leases(std::map<std::string, Struct>& all) {
 }
 
 void add_structs_of_drains(std::map<std::string, Struct>& all) {
-  all["NodeFileFormat"] = {
-      sizeof(NodeFileFormat),
-      {PERDURE_FIELD(NodeFileFormat, magic), PERDURE_FIELD(NodeFileFormat, format_version),
-       PERDURE_FIELD(NodeFileFormat, ranks), PERDURE_FIELD(NodeFileFormat, job_id),
-       PERDURE_FIELD(NodeFileFormat, job_name), PERDURE_FIELD(NodeFileFormat, job_created_ns),
-       PERDURE_FIELD(NodeFileFormat, version), PERDURE_FIELD(NodeFileFormat, incarnation),
-       PERDURE_FIELD(NodeFileFormat, images), PERDURE_FIELD(NodeFileFormat, reserved0),
-       PERDURE_FIELD(NodeFileFormat, index_offset), PERDURE_FIELD(NodeFileFormat, index_bytes),
-       PERDURE_FIELD(NodeFileFormat, index_checksum), PERDURE_FIELD(NodeFileFormat, lineage),
-       PERDURE_FIELD(NodeFileFormat, reserved), PERDURE_FIELD(NodeFileFormat, checksum)}};
   all["NodeImageFormat"] = {
       sizeof(NodeImageFormat),
-      {PERDURE_FIELD(NodeImageFormat, rank), PERDURE_FIELD(NodeImageFormat, arrays),
-       PERDURE_FIELD(NodeImageFormat, scalars), PERDURE_FIELD(NodeImageFormat, reserved),
-       PERDURE_FIELD(NodeImageFormat, offset), PERDURE_FIELD(NodeImageFormat, bytes)}};
-  all["NodeArrayFormat"] = {
-      sizeof(NodeArrayFormat),
-      {PERDURE_FIELD(NodeArrayFormat, type), PERDURE_FIELD(NodeArrayFormat, mode),
-       PERDURE_FIELD(NodeArrayFormat, checksums), PERDURE_FIELD(NodeArrayFormat, dimensions),
-       PERDURE_FIELD(NodeArrayFormat, shape), PERDURE_FIELD(NodeArrayFormat, global_shape),
-       PERDURE_FIELD(NodeArrayFormat, first), PERDURE_FIELD(NodeArrayFormat, offset),
-       PERDURE_FIELD(NodeArrayFormat, part), PERDURE_FIELD(NodeArrayFormat, boxed),
-       PERDURE_FIELD(NodeArrayFormat, name_bytes), PERDURE_FIELD(NodeArrayFormat, reserved)}};
-  all["NodeScalarFormat"] = {
-      sizeof(NodeScalarFormat),
-      {PERDURE_FIELD(NodeScalarFormat, bytes), PERDURE_FIELD(NodeScalarFormat, name_bytes),
-       PERDURE_FIELD(NodeScalarFormat, type)}};
+      {PERDURE_FIELD(NodeImageFormat, rank), PERDURE_FIELD(NodeImageFormat, reserved),
+       PERDURE_FIELD(NodeImageFormat, offset), PERDURE_FIELD(NodeImageFormat, bytes),
+       PERDURE_FIELD(NodeImageFormat, checksum)}};
   all["ManifestFileFormat"] = {
       sizeof(ManifestFileFormat),
       {PERDURE_FIELD(ManifestFileFormat, node), PERDURE_FIELD(ManifestFileFormat, ranks),
-       PERDURE_FIELD(ManifestFileFormat, bytes),
-       PERDURE_FIELD(ManifestFileFormat, index_checksum)}};
+       PERDURE_FIELD(ManifestFileFormat, bytes), PERDURE_FIELD(ManifestFileFormat, checksum)}};
 }
 
 void add_structs_of_parts(std::map<std::string, Struct>& all) {
@@ -454,10 +431,7 @@ const std::map<std::string, std::uint64_t> numbers_of_headers{
     {"sealed_payload_offset", sealed_payload_offset},
     {"sealed_chunk_bytes", sealed_chunk_bytes},
     {"group_size_max", group_size_max},
-    {"node_file_magic", node_file_magic},
-    {"node_file_version", node_file_version},
     {"node_align_bytes", node_align_bytes},
-    {"node_index_bytes_max", node_index_bytes_max},
     {"lease_magic", lease_magic},
     {"lease_version", lease_version},
     {"holder_text_bytes", holder_text_bytes},

@@ -5,7 +5,8 @@
 #include <fstream>
 
 #include "levels/manifest.hpp"
-#include "levels/node_file.hpp"
+#include "levels/node_file_format.hpp"
+#include "levels/sealed_format.hpp"
 #include "levels_of_jobs.hpp"
 #include "pmem/file_device.hpp"
 #include "pool/slot_format.hpp"
@@ -169,7 +170,7 @@ TEST_F(Damage, of_a_drained_version_makes_the_one_before_count) {
   ASSERT_EQ(start(2, 1), 0);
   ASSERT_EQ(start(2, 2), 0);
   const std::string directory = drained(4);
-  flip(directory + "/node-00000", fs::file_size(directory + "/node-00000") / 2);
+  flip(directory + "/node-00000", node_align_bytes + sealed_payload_offset + 200);  // in an image
   lose(0);
   lose(1);
   ASSERT_EQ(start(), 0) << said_;
@@ -183,7 +184,9 @@ TEST_F(Damage, of_all_drained_versions_leaves_what_images_have) {
   const std::string directory = drained(4);
   for (const auto& entry : fs::directory_iterator(directory)) {
     const std::string name = entry.path().filename();
-    if (name.starts_with("node-")) flip(entry.path(), fs::file_size(entry.path()) / 2);
+    if (name.starts_with("node-")) {
+      flip(entry.path(), node_align_bytes + sealed_payload_offset + 200);
+    }
   }
   lose(1);
   ASSERT_EQ(start(0, 0, false, {0, 2}), 0) << said_;

@@ -14,11 +14,11 @@
 
 #include "levels/census.hpp"
 #include "levels/manifest.hpp"
-#include "levels/node_file.hpp"
 #include "levels/sealed_format.hpp"
 #include "levels/verify.hpp"
 #include "levels_of_jobs.hpp"
 #include "pmem/file_device.hpp"
+#include "pool/image.hpp"
 #include "pool/pool_directory.hpp"
 #include "pool/slots.hpp"
 
@@ -139,12 +139,16 @@ TEST_F(LevelsOfJobs, what_is_drained_says_where_arrays_lie_in_the_whole) {
   ASSERT_EQ(run({.commits = 1, .mark = 1}), 0);
   const auto found = find_versions(place_of_pool(node(9), "pool"), std::nullopt);
   ASSERT_TRUE(found.ok() && found.value().manifests.size() == 1);
-  const auto directory = Directory::open(found.value().manifests[0].directory, Trust::own);
+  const auto directory = Directory::open(node(0) + "/pool", Trust::own);
   ASSERT_TRUE(directory.ok());
   for (const std::uint32_t rank : {0U, 1U}) {
-    const auto file = read_node_file(directory.value(), rank);
-    ASSERT_TRUE(file.ok());
-    EXPECT_EQ(file.value().images.at(0).arrays.at(0).box, (GlobalBox{{200}, {100 * rank}}));
+    auto image =
+        LevelFile::open_or_make(directory.value(), {SealedKind::image, rank, 9}, Trust::own);
+    ASSERT_TRUE(image.ok());
+    ASSERT_TRUE(read_image(found.value().manifests[0], rank, image.value()).ok());
+    const auto contents = parse_image(image.value().payload());
+    ASSERT_TRUE(contents.ok());
+    EXPECT_EQ(contents.value().boxes.at({"u", 0}), (GlobalBox{{200}, {100 * rank}}));
   }
 }
 

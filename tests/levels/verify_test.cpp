@@ -11,6 +11,7 @@
 
 #include "base/testing/thread_group.hpp"
 #include "levels/levels.hpp"
+#include "levels/node_file_format.hpp"
 #include "levels/sealed_format.hpp"
 #include "pool/pool_directory.hpp"
 #include "temporary_directory.hpp"
@@ -285,7 +286,7 @@ TEST_F(VerifiedJob, a_drained_version_bears_the_loss_of_all_nodes_unless_it_is_d
   for (const auto& entry : fs::recursive_directory_iterator(drains_[0])) {
     if (entry.path().filename() == "node-00001") path = entry.path();
   }
-  flip(path, fs::file_size(path) / 2);
+  flip(path, node_align_bytes + sealed_payload_offset + 200);  // in an image
   LevelsReport report = verify(3);
   EXPECT_EQ(report.problems.size(), 1U);
   expect_restart(report.without_all, RestartLevel::none, 0);
