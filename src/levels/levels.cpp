@@ -455,8 +455,7 @@ void Levels::take(const Catalogue& catalogue) {
                         return companion->read_share(version, offset, out);
                       }});
   }
-  auto image =
-      Image::of(pool_->device(), pool_->geometry(), catalogue, pool_->boxes(), std::move(shares));
+  auto image = Image::of(pool_->device(), pool_->geometry(), catalogue, std::move(shares));
   const std::lock_guard<std::mutex> lock(mutex_);
   under_way_ = {id, free_file(images_), free_file(guards_), 0, std::nullopt, nullptr};
   if (image.ok() && !members_.empty()) {

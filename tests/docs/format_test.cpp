@@ -208,18 +208,13 @@ void add_structs_of_levels(std::map<std::string, Struct>& all) {
   all["ImageHeadFormat"] = {
       sizeof(ImageHeadFormat),
       {PERDURE_FIELD(ImageHeadFormat, magic), PERDURE_FIELD(ImageHeadFormat, body_bytes),
-       PERDURE_FIELD(ImageHeadFormat, boxes), PERDURE_FIELD(ImageHeadFormat, slot_bytes),
-       PERDURE_FIELD(ImageHeadFormat, block_bytes), PERDURE_FIELD(ImageHeadFormat, align_bytes),
-       PERDURE_FIELD(ImageHeadFormat, slots), PERDURE_FIELD(ImageHeadFormat, shares),
-       PERDURE_FIELD(ImageHeadFormat, reserved)}};
+       PERDURE_FIELD(ImageHeadFormat, slot_bytes), PERDURE_FIELD(ImageHeadFormat, block_bytes),
+       PERDURE_FIELD(ImageHeadFormat, align_bytes), PERDURE_FIELD(ImageHeadFormat, slots),
+       PERDURE_FIELD(ImageHeadFormat, shares), PERDURE_FIELD(ImageHeadFormat, reserved)}};
   all["ImageShareFormat"] = {
       sizeof(ImageShareFormat),
       {PERDURE_FIELD(ImageShareFormat, name_bytes), PERDURE_FIELD(ImageShareFormat, head_bytes),
        PERDURE_FIELD(ImageShareFormat, bytes)}};
-  all["ImageBoxFormat"] = {
-      sizeof(ImageBoxFormat),
-      {PERDURE_FIELD(ImageBoxFormat, array), PERDURE_FIELD(ImageBoxFormat, dimensions),
-       PERDURE_FIELD(ImageBoxFormat, global_shape), PERDURE_FIELD(ImageBoxFormat, first)}};
   all["GuardMemberFormat"] = {
       sizeof(GuardMemberFormat),
       {PERDURE_FIELD(GuardMemberFormat, rank), PERDURE_FIELD(GuardMemberFormat, reserved),

@@ -18,6 +18,7 @@
 #include "levels/verify.hpp"
 #include "levels_of_jobs.hpp"
 #include "pmem/file_device.hpp"
+#include "pool/box_note.hpp"
 #include "pool/image.hpp"
 #include "pool/pool_directory.hpp"
 #include "pool/slots.hpp"
@@ -148,7 +149,7 @@ TEST_F(LevelsOfJobs, what_is_drained_says_where_arrays_lie_in_the_whole) {
     ASSERT_TRUE(read_image(found.value().manifests[0], rank, image.value()).ok());
     const auto contents = parse_image(image.value().payload());
     ASSERT_TRUE(contents.ok());
-    EXPECT_EQ(contents.value().boxes.at({"u", 0}), (GlobalBox{{200}, {100 * rank}}));
+    EXPECT_EQ(boxes_of(contents.value().catalogue).at({"u", 0}), (GlobalBox{{200}, {100 * rank}}));
   }
 }
 

@@ -76,18 +76,17 @@ class DrainedJob {
     });
   }
   // An image of a version for each rank, in file `slot` of its node, as a job makes them.
-  void make_images(std::uint64_t version, std::uint32_t slot, const GlobalBoxes& boxes = {}) {
-    for (std::uint32_t rank = 0; rank < ranks(); ++rank) make_image(rank, version, slot, boxes);
+  void make_images(std::uint64_t version, std::uint32_t slot) {
+    for (std::uint32_t rank = 0; rank < ranks(); ++rank) make_image(rank, version, slot);
   }
-  void make_image(std::uint32_t rank, std::uint64_t version, std::uint32_t slot,
-                  const GlobalBoxes& boxes = {}) {
+  void make_image(std::uint32_t rank, std::uint64_t version, std::uint32_t slot) {
     const auto directory = Directory::open(pool(nodes_[rank])).take();
     const auto device = open_rank(rank);
     const Region region = check_region(*device).value();
     const Slots slots(*device, region);
     const SlotView view = slots.read(slots.slot_of(version));
     ASSERT_TRUE(view.body && view.body->version == version);
-    const Image image = Image::of(*device, region.geometry, *view.body, boxes).take();
+    const Image image = Image::of(*device, region.geometry, *view.body).take();
     LevelFile file =
         LevelFile::open_or_make(directory, {SealedKind::image, rank, slot}, Trust::own).take();
     ASSERT_TRUE(file.begin(image.size_bytes()).ok());
