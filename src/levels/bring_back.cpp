@@ -155,7 +155,7 @@ Result<std::string> BringBack::move_files(const Census& census) const {
 Status BringBack::check(const LevelFileFact& fact) const {
   PERDURE_TRY_ASSIGN(const auto directory, Directory::open(directory_, trust_));
   PERDURE_TRY_ASSIGN(const auto file, LevelFile::open(directory, fact.name, trust_, true));
-  if (file.header() && file.header()->id == fact.id) return file.verify();
+  if (file.whole() && file.header().id == fact.id) return file.verify();
   return Status(Code::damaged, file.path(), " does not hold version ", fact.id.version);
 }
 
@@ -163,8 +163,8 @@ Result<LevelFile> BringBack::image_of(std::uint32_t rank, VersionId id) const {
   PERDURE_TRY_ASSIGN(const auto directory, Directory::open(directory_, trust_));
   Status damage;
   for (std::uint32_t slot = 0; slot < level_files_max; ++slot) {
-    auto file = LevelFile::open(directory, {LevelFileKind::image, rank, slot}, trust_);
-    if (!file.ok() || !file.value().header() || file.value().header()->id != id) continue;
+    auto file = LevelFile::open(directory, {SealedKind::image, rank, slot}, trust_);
+    if (!file.ok() || !file.value().whole() || file.value().header().id != id) continue;
     damage = file.value().verify();
     if (damage.ok()) return file;  // a damaged one may lie beside the one that was made instead
   }
@@ -179,9 +179,9 @@ std::vector<VersionId> BringBack::images_like(const Pool& pool) const {
   const auto directory = Directory::open(directory_, trust_);
   for (std::uint32_t slot = 0; directory.ok() && slot < level_files_max; ++slot) {
     const auto file =
-        LevelFile::open(directory.value(), {LevelFileKind::image, group_.rank(), slot}, trust_);
-    if (!file.ok() || !file.value().header()) continue;
-    const LevelFileHeader& header = *file.value().header();
+        LevelFile::open(directory.value(), {SealedKind::image, group_.rank(), slot}, trust_);
+    if (!file.ok() || !file.value().whole()) continue;
+    const SealedHeader& header = file.value().header();
     const VersionId id = header.id;
     if (header.job.job_id != pool.job_id() || id.version != pool.status().version) continue;
     if (id.incarnation != pool.image_incarnation() && id.incarnation <= pool.head_incarnation()) {
@@ -214,21 +214,21 @@ Result<VersionId> BringBack::image_behind(const Pool& pool) {
 // The image belongs beside its guard, so that the other files stay free.
 Result<LevelFile> BringBack::free_image(VersionId id) const {
   PERDURE_TRY_ASSIGN(const auto directory, make_pool_directory(directory_, trust_));
-  const auto held = [&](LevelFileKind kind, std::uint32_t slot) {
+  const auto held = [&](SealedKind kind, std::uint32_t slot) {
     const auto file = LevelFile::open(directory, {kind, group_.rank(), slot}, trust_);
-    const bool whole = file.ok() && file.value().header();
-    return whole ? file.value().header()->id : VersionId{};
+    const bool whole = file.ok() && file.value().whole();
+    return whole ? file.value().header().id : VersionId{};
   };
   std::uint32_t best = 0;
   VersionId oldest{UINT64_MAX, UINT64_MAX};
   for (std::uint32_t slot = 0; slot < level_files_max; ++slot) {
-    const VersionId image = held(LevelFileKind::image, slot);
-    const VersionId age = held(LevelFileKind::guard, slot) == id ? VersionId{} : image;
+    const VersionId image = held(SealedKind::image, slot);
+    const VersionId age = held(SealedKind::guard, slot) == id ? VersionId{} : image;
     if (image == id || age >= oldest) continue;
     best = slot;
     oldest = age;
   }
-  return LevelFile::open_or_make(directory, {LevelFileKind::image, group_.rank(), best}, trust_);
+  return LevelFile::open_or_make(directory, {SealedKind::image, group_.rank(), best}, trust_);
 }
 
 Status BringBack::move_image(const JobRecord& job, std::uint32_t from, std::uint32_t rank,
@@ -258,7 +258,7 @@ Status BringBack::move_image(const JobRecord& job, std::uint32_t from, std::uint
     return Status(Code::damaged, "the image of version ", id.version, " of rank ", rank,
                   " was changed while rank ", from, " sent it");
   }
-  return file.value().complete({LevelFileKind::image, job, rank, id, bytes});
+  return file.value().complete({SealedKind::image, job, rank, id, bytes});
 }
 
 Result<BringBack::Prepared> BringBack::prepare(const Census& census, const GroupRebuild& rebuild,
@@ -272,7 +272,7 @@ Result<BringBack::Prepared> BringBack::prepare(const Census& census, const Group
   for (const LevelFileFact& fact : census.levels) {
     const auto member = std::ranges::find(contents.members, fact.name.rank);
     if (fact.id != id || member == contents.members.end() || fact.at != group_.rank()) continue;
-    const bool image = fact.name.kind == LevelFileKind::image;
+    const bool image = fact.name.kind == SealedKind::image;
     if (!image && fact.guard.members != contents.members) continue;
     PERDURE_TRY_ASSIGN(auto opened, LevelFile::open(directory, fact.name, trust_));
     auto file = std::make_unique<LevelFile>(std::move(opened));
@@ -300,8 +300,7 @@ Status BringBack::rebuild(const Census& census, const GroupRebuild& rebuild, con
   PERDURE_TRY(rebuild_images(group_, rebuild.files, rebuild.lost, prepared.value().rebuilders,
                              prepared.value().held, image));
   if (image == nullptr) return Status::success();
-  return image->complete(
-      {LevelFileKind::image, job, group_.rank(), id, prepared.value().image_bytes});
+  return image->complete({SealedKind::image, job, group_.rank(), id, prepared.value().image_bytes});
 }
 
 // levels.B2: every rank's new file is there.

@@ -153,12 +153,12 @@ void look_at_pool_file(const Directory& directory, const std::string& name, Trus
 void look_at_level_file(const Directory& directory, const LevelFileName& name, Trust trust,
                         NodeView& view) {
   const auto file = LevelFile::open(directory, name, trust, true);
-  if (!file.ok() || !file.value().header()) return;
-  const LevelFileHeader& header = *file.value().header();
+  if (!file.ok() || !file.value().whole()) return;
+  const SealedHeader& header = file.value().header();
   if (header.rank != name.rank || header.kind != name.kind) return;
   LevelFileFact fact{name, header.job.job_id,     header.id, header.payload_bytes, 0,
                      {},   lineage_of(header.job)};
-  if (name.kind == LevelFileKind::guard) {
+  if (name.kind == SealedKind::guard) {
     auto contents = guard_contents(file.value());
     if (!contents.ok()) return;
     fact.guard = contents.take();

@@ -136,13 +136,13 @@ Census census_of(const World& world) {
   }
   for (const Made& made : world.all_made()) {
     for (std::uint32_t rank = 0; rank < world.ranks; ++rank) {
-      LevelFileFact fact{{LevelFileKind::image, rank, 0}, job_id(), id_of(made), 100, rank};
+      LevelFileFact fact{{SealedKind::image, rank, 0}, job_id(), id_of(made), 100, rank};
       fact.lineage = lineage_id(made.lineage);
       if ((world.images[made.lineage][made.version] >> rank & 1) != 0) {
         census.levels.push_back(fact);
       }
       if ((world.guards[made.lineage][made.version] >> rank & 1) == 0) continue;
-      fact.name.kind = LevelFileKind::guard;
+      fact.name.kind = SealedKind::guard;
       fact.guard.members = {rank & ~1U, rank | 1U};
       fact.guard.losses = 1;
       fact.guard.image_bytes = {100, 100};
@@ -362,7 +362,7 @@ TEST(Choice, is_an_image_in_a_later_incarnation_where_some_rank_is_ahead_of_the_
   Census census = census_of(world);
   for (std::uint32_t rank = 0; rank < 2; ++rank) {
     census.levels.push_back(
-        {{LevelFileKind::image, rank, 0}, job_id(), {15, 2}, 100, rank, {}, job_id()});
+        {{SealedKind::image, rank, 0}, job_id(), {15, 2}, 100, rank, {}, job_id()});
   }
   const PoolHolds pool{{10, 2}};
   EXPECT_EQ(choose_level({&census, pool, {}}).value().level, RestartLevel::pool);

@@ -43,14 +43,14 @@ class OpenImages {
                                 std::uint32_t rank, VersionId id, const DrainRequest& request) {
     for (const std::string& name : names) {
       const auto parsed = parse_level_file_name(name);
-      if (!parsed || parsed->kind != LevelFileKind::image || parsed->rank != rank) continue;
+      if (!parsed || parsed->kind != SealedKind::image || parsed->rank != rank) continue;
       const auto is_it = [&](const LevelFile& file) {
-        return file.header() && same_lineage(file.header()->job, request.job) &&
-               file.header()->id == id;
+        return file.whole() && same_lineage(file.header().job, request.job) &&
+               file.header().id == id;
       };
       const auto known = files_.find(name);
-      const bool whole = known != files_.end() && known->second.read_again(*parsed).ok() &&
-                         known->second.header().has_value();
+      const bool whole =
+          known != files_.end() && known->second.read_again(*parsed).ok() && known->second.whole();
       if (whole && is_it(known->second)) return &known->second;
       if (whole) continue;  // of another version
       files_.erase(name);

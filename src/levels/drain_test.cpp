@@ -12,8 +12,8 @@
 #include <fstream>
 #include <mutex>
 
+#include "levels/format_bytes.hpp"
 #include "levels/node_file_format.hpp"
-#include "levels/node_index.hpp"
 #include "levels/testing/drained_job.hpp"
 #include "test_seed.hpp"
 
@@ -57,6 +57,15 @@ std::string version_path(const DrainedJob& job, VersionId id) {
   return job.place() + "/" + job_id_text(job.record().job_id) + "/" + version_name(id);
 }
 
+std::string bytes_at(const std::string& path, std::uint64_t offset, std::uint64_t count) {
+  std::string bytes(count, '\0');
+  std::ifstream file(path, std::ios::binary);
+  file.seekg(static_cast<std::streamoff>(offset));
+  file.read(bytes.data(), static_cast<std::streamsize>(count));
+  bytes.resize(static_cast<std::size_t>(file.gcount()));
+  return bytes;
+}
+
 // Changes one byte.
 void flip(const std::string& path, std::uint64_t offset) {
   std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
@@ -67,12 +76,19 @@ void flip(const std::string& path, std::uint64_t offset) {
   ASSERT_TRUE(file.good());
 }
 
+// Whether a byte of a sealed file of one chunk is nothing but padding.
+bool has_no_meaning(std::uint64_t offset) {
+  if (offset < sealed_header_offset) return offset >= sizeof(std::uint64_t);
+  return offset >= sealed_header_offset + sizeof(SealedHeaderFormat) &&
+         offset < sealed_payload_offset;
+}
+
 using Numbers = std::vector<std::uint64_t>;
 
 TEST(Drain, a_version_of_several_nodes_comes_back_as_it_was) {
   DrainedJob job({0, 1, 0, 1}, 1'200'000);  // images of more than one write
   job.run(2);
-  job.make_images(2, 0, {{{"u", 0}, {{4 * 1'200'006}, {7}}}});
+  job.make_images(2, 0);
   drain(job, job.id_of(2), 2);
   const auto found = versions_on(job);
   ASSERT_EQ(found.size(), 1U);
@@ -81,15 +97,11 @@ TEST(Drain, a_version_of_several_nodes_comes_back_as_it_was) {
   const auto file = read_node_file(Directory::open(found[0].directory).take(), 1);
   ASSERT_TRUE(file.ok()) << file.status().message();
   ASSERT_EQ(file.value().images.size(), 2U);
-  for (const NodeImage& image : file.value().images) {
-    EXPECT_EQ(image.offset % node_align_bytes, 0U);
-    ASSERT_EQ(image.arrays.size(), 1U);
-    EXPECT_EQ(image.arrays[0].name, "u");
-    EXPECT_EQ(image.arrays[0].shape.extents, Numbers{job.elements_of(image.rank)});
-    EXPECT_EQ(image.arrays[0].box, (GlobalBox{{4 * 1'200'006}, {7}}));
-    ASSERT_EQ(image.scalars.size(), 1U);
-    EXPECT_EQ(image.scalars[0].name, "iteration");
-    EXPECT_EQ(image.scalars[0].bytes.size(), 8U);
+  for (const NodeImage& image : file.value().images) {  // as it is beside the pool
+    const std::string name = level_file_name(SealedKind::image, image.rank, 0);
+    const std::string beside = bytes_at(job.pool(1) + "/" + name, 0, image.bytes);
+    EXPECT_EQ(beside.size(), image.bytes);
+    EXPECT_TRUE(bytes_at(found[0].directory + "/node-00001", image.offset, image.bytes) == beside);
   }
 }
 
@@ -240,12 +252,18 @@ TEST(Drain, every_damaged_byte_of_a_node_file_or_manifest_is_found) {
   const std::string node = manifest.directory + "/node-00000";
   const auto file = read_node_file(Directory::open(manifest.directory).take(), 0).take();
   std::vector<std::uint64_t> offsets;
-  for (std::uint64_t at = 0; at < sizeof(NodeFileFormat); ++at) offsets.push_back(at);
-  for (std::uint64_t at = 3 * node_align_bytes; at < file.bytes; ++at) offsets.push_back(at);
-  for (const NodeImage& image : file.images) {
-    offsets.push_back(image.offset);
-    offsets.push_back(image.offset + image.bytes - 1);
-  }
+  const auto add_sealed = [&offsets](std::uint64_t begin, std::uint64_t bytes) {
+    for (std::uint64_t at = 0; at < sealed_payload_offset; ++at) {
+      if (!has_no_meaning(at)) offsets.push_back(begin + at);
+    }
+    // Of an image the payload ends with padding, and its table is of one chunk.
+    for (const std::uint64_t at : {sealed_payload_offset, (sealed_payload_offset + bytes) / 2,
+                                   bytes - sizeof(std::uint64_t) - 1, bytes - 1}) {
+      offsets.push_back(begin + at);
+    }
+  };
+  add_sealed(0, sealed_bytes(file.images.size() * sizeof(NodeImageFormat)));
+  for (const NodeImage& image : file.images) add_sealed(image.offset, image.bytes);
   for (const std::uint64_t offset : offsets) {
     flip(node, offset);
     EXPECT_NE(job.wrong_in(manifest), "") << offset;
@@ -256,41 +274,107 @@ TEST(Drain, every_damaged_byte_of_a_node_file_or_manifest_is_found) {
   for (std::uint64_t offset = 0; offset < fs::file_size(path); ++offset) {
     flip(path, offset);
     const auto found = find_versions(job.place(), job.record().job_id).take();
-    EXPECT_TRUE(found.manifests.empty()) << offset;
-    EXPECT_EQ(found.problems.size(), 1U);
+    const std::size_t harmless = has_no_meaning(offset) ? 1 : 0;
+    EXPECT_EQ(found.manifests.size(), harmless) << offset;
+    EXPECT_EQ(found.problems.size(), 1 - harmless) << offset;
     flip(path, offset);
   }
   fs::resize_file(node, file.bytes - 1);
   EXPECT_NE(job.wrong_in(manifest), "");
 }
 
-TEST(Drain, an_index_with_wrong_numbers_is_refused_or_harmless) {
-  NodeImage image{3, node_align_bytes, 100, {77}, {}, {}};
-  image.arrays.push_back(
-      {"u", 0, {ArrayType::int32, ArrayMode::log, true, {2, 5}}, GlobalBox{{8, 5}, {4, 0}}, 40});
-  image.scalars.push_back({"iteration", std::vector<std::byte>(8)});
-  const auto whole = build_node_index(std::span(&image, 1));
-  const auto parsed = parse_node_index(whole, 1, 4, 2 * node_align_bytes);
-  ASSERT_TRUE(parsed.ok()) << parsed.status().message();
-  EXPECT_EQ(parsed.value()[0].arrays, image.arrays);
-  EXPECT_FALSE(parse_node_index(whole, 1, 3, 2 * node_align_bytes).ok());
-  EXPECT_FALSE(parse_node_index(whole, 2, 4, 2 * node_align_bytes).ok());
-  EXPECT_FALSE(parse_node_index(whole, 1, 4, node_align_bytes).ok());
-  std::mt19937_64 random(test_seed());
-  int refused = 0;
-  for (int i = 0; i < 5000; ++i) {
-    auto bytes = whole;
-    if (i % 4 == 0) {
-      bytes.resize(random() % bytes.size());
-    } else {
-      bytes[random() % bytes.size()] ^= static_cast<std::byte>(1 + random() % 255);
+// A node file whose list is replaced, sealed as it should be.
+class PlantedList {
+ public:
+  PlantedList() {
+    job_.run(1);
+    job_.make_images(1, 0);
+    drain(job_, job_.id_of(1), 1);
+    directory_ =
+        std::make_unique<Directory>(Directory::open(versions_on(job_).at(0).directory).take());
+    whole_ = read_node_file(*directory_, 0).take();
+    for (const NodeImage& image : whole_.images) {
+      list_.push_back({image.rank, 0, image.offset, image.bytes, image.checksum});
     }
-    const auto got = parse_node_index(bytes, 1, 4, 2 * node_align_bytes);
-    refused += got.ok() ? 0 : 1;
-    if (!got.ok()) continue;
-    EXPECT_LE(got.value()[0].offset + got.value()[0].bytes, 2 * node_align_bytes);
   }
-  EXPECT_GT(refused, 2000);
+  const std::vector<NodeImageFormat>& list() const { return list_; }
+  Result<NodeFile> plant(std::string_view payload) const {
+    const std::string bytes = sealed({SealedKind::node, whole_.job, 0, whole_.id}, payload);
+    std::fstream file(directory_->path_of("node-00000"),
+                      std::ios::in | std::ios::out | std::ios::binary);
+    file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+    file.close();
+    return read_node_file(*directory_, 0);
+  }
+  Result<NodeFile> plant(const std::vector<NodeImageFormat>& list) const {
+    return plant({reinterpret_cast<const char*>(list.data()), list.size() * sizeof list[0]});
+  }
+  bool reads(const NodeFile& file, std::size_t image) const {
+    return read_node_image(
+               *directory_, file, file.images[image], [](auto&) { return Status::success(); },
+               [](auto, auto) {})
+        .ok();
+  }
+  std::uint64_t file_bytes() const { return whole_.bytes; }
+
+ private:
+  DrainedJob job_{{0, 0}};
+  std::unique_ptr<Directory> directory_;
+  NodeFile whole_;
+  std::vector<NodeImageFormat> list_;
+};
+
+TEST(Drain, a_list_with_wrong_numbers_is_refused) {
+  const PlantedList planted;
+  const auto is_read = [&planted](void (*change)(std::vector<NodeImageFormat>&)) {
+    auto list = planted.list();
+    change(list);
+    const auto file = planted.plant(list);
+    return file.ok() && planted.reads(file.value(), 0) && planted.reads(file.value(), 1);
+  };
+  using List = std::vector<NodeImageFormat>;
+  EXPECT_TRUE(is_read([](List&) {}));
+  EXPECT_FALSE(is_read([](List& list) { list[1].rank = 0; }));
+  EXPECT_FALSE(is_read([](List& list) { list[1].rank = 2; }));
+  EXPECT_FALSE(is_read([](List& list) { std::swap(list[0].rank, list[1].rank); }));
+  EXPECT_FALSE(is_read([](List& list) { list[0].offset = 0; }));
+  EXPECT_FALSE(is_read([](List& list) { list[0].offset += 8; }));
+  EXPECT_FALSE(is_read([](List& list) { list[1].offset = list[0].offset; }));
+  EXPECT_FALSE(is_read([](List& list) { list[1].offset = ~node_align_bytes + 1; }));
+  EXPECT_FALSE(is_read([](List& list) { list[0].bytes -= 8; }));
+  EXPECT_FALSE(is_read([](List& list) { list[1].bytes -= 8; }));
+  EXPECT_FALSE(is_read([](List& list) { list[1].bytes = UINT64_MAX; }));
+  EXPECT_FALSE(is_read([](List& list) { list[0].checksum ^= 1; }));
+  EXPECT_FALSE(is_read([](List& list) { list.pop_back(); }));
+  EXPECT_FALSE(is_read([](List& list) { list.clear(); }));
+  EXPECT_FALSE(is_read([](List& list) { list.push_back(list[1]); }));
+}
+
+TEST(Drain, a_list_of_random_bytes_never_leads_out_of_its_file) {
+  const PlantedList planted;
+  std::mt19937_64 random(test_seed());
+  const auto& list = planted.list();
+  const std::string whole(reinterpret_cast<const char*>(list.data()), list.size() * sizeof list[0]);
+  int refused = 0;
+  for (int i = 0; i < 2000; ++i) {
+    std::string payload = whole;
+    if (i % 4 == 0) {
+      payload.resize(random() % payload.size());
+    } else {
+      payload[random() % payload.size()] ^= static_cast<char>(1 + random() % 255);
+    }
+    const auto file = planted.plant(payload);
+    if (!file.ok()) {
+      ++refused;
+      continue;
+    }
+    for (std::size_t image = 0; image < file.value().images.size(); ++image) {
+      const NodeImage& read = file.value().images[image];
+      EXPECT_LE(read.offset + read.bytes, planted.file_bytes());
+      (void)planted.reads(file.value(), image);
+    }
+  }
+  EXPECT_GT(refused, 1000);
 }
 
 TEST(Drain, image_files_that_changed_or_were_made_anew_since_are_read_again) {
@@ -317,7 +401,8 @@ TEST(Drain, a_damaged_image_is_not_drained) {
     DrainedJob job({0}, 1'330'000);  // an image of more than 10 chunks
     job.run(1);
     job.make_images(1, 0);
-    flip(job.pool(0) + "/image-00000.0", level_payload_offset + chunk * level_chunk_bytes + 20'000);
+    flip(job.pool(0) + "/image-00000.0",
+         sealed_payload_offset + chunk * sealed_chunk_bytes + 20'000);
     NodeDrain drain(job.request(0));
     ASSERT_TRUE(drain.start(job.id_of(1)));
     EXPECT_TRUE(drain.stop(enough).ok());
@@ -335,7 +420,7 @@ TEST(Drain, a_damaged_node_file_is_made_anew_and_a_whole_one_is_left) {
   NodeDrain(job.request(1)).start(id);
   const std::string node = version_path(job, id) + "/node-00001";
   ASSERT_TRUE(fs::exists(node));
-  flip(node, 40);
+  flip(node, sealed_header_offset);
   drain(job, id, 2);
   EXPECT_EQ(job.wrong_in(versions_on(job).at(0)), "");
   const auto before = fs::last_write_time(node);

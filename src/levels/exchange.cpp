@@ -101,7 +101,7 @@ class GroupExchange final : public Exchange {
     contents_.members.assign(members.begin(), members.end());
     contents_.losses = losses;
     landing_->announcements.resize(members.size());
-    landing_->announcements[self] = {image.header()->id, image.payload().size(),
+    landing_->announcements[self] = {image.header().id, image.payload().size(),
                                      image.table_checksum()};
   }
   ~GroupExchange() override {
@@ -141,7 +141,7 @@ class GroupExchange final : public Exchange {
     std::uint64_t bytes = 0;
   };
   Chunk chunk_of(std::uint32_t owner, const Step& step) const {
-    const std::uint64_t offset = stripes_->in_image(step.column, step.round * level_chunk_bytes);
+    const std::uint64_t offset = stripes_->in_image(step.column, step.round * sealed_chunk_bytes);
     return {offset, stripes_->bytes_there(owner, offset, stripes_->round_bytes(step.round))};
   }
   std::uint32_t source_of(const Step& step) const {
@@ -302,8 +302,8 @@ Status GroupExchange::complete_guard() {
   const std::vector<std::byte> tail = contents_bytes(contents_);
   parity_.insert(parity_.end(), tail.begin(), tail.end());
   guard_.write(offset, parity_);
-  LevelFileHeader header = *image_.header();
-  header.kind = LevelFileKind::guard;
+  SealedHeader header = image_.header();
+  header.kind = SealedKind::guard;
   header.payload_bytes = stripes_->parity_bytes() + tail.size();
   PERDURE_TRY(guard_.complete(header));
   completed_ = true;
@@ -323,7 +323,7 @@ Result<std::unique_ptr<Exchange>> Exchange::start(Group& group,
                   " ranks, of which ", losses, " may be lost, can't be that of rank ",
                   group.rank());
   }
-  if (!image.header()) {
+  if (!image.whole()) {
     return Status(Code::wrong_state, image.path(), " holds no version that could be guarded");
   }
   auto exchange = std::make_unique<GroupExchange>(

@@ -24,7 +24,7 @@ bool sane(const GuardFormat& format, std::uint64_t payload_bytes) {
          payload_bytes >= sizeof format + format.members * sizeof(GuardMemberFormat);
 }
 
-bool sane(const GuardContents& contents, const LevelFileHeader& header) {
+bool sane(const GuardContents& contents, const SealedHeader& header) {
   std::vector<std::uint32_t> ranks = contents.members;
   std::ranges::sort(ranks);
   const bool distinct = std::ranges::adjacent_find(ranks) == ranks.end();
@@ -64,9 +64,9 @@ std::uint64_t guard_bytes(std::span<const std::uint32_t> members, std::uint32_t 
 }
 
 Result<GuardContents> guard_contents(const LevelFile& guard) {
-  const auto& header = guard.header();
   const auto payload = guard.payload();
-  if (!header || header->kind != LevelFileKind::guard || payload.size() < sizeof(GuardFormat)) {
+  if (!guard.whole() || guard.header().kind != SealedKind::guard ||
+      payload.size() < sizeof(GuardFormat)) {
     return damaged(guard, "no guard of any version is in it");
   }
   const std::uint64_t most = sizeof(GuardFormat) + group_size_max * sizeof(GuardMemberFormat);
@@ -86,7 +86,7 @@ Result<GuardContents> guard_contents(const LevelFile& guard) {
     contents.image_bytes.push_back(member.image_bytes);
     contents.image_checksums.push_back(member.image_checksum);
   }
-  if (!sane(contents, *header)) return damaged(guard, "its members can't be right");
+  if (!sane(contents, guard.header())) return damaged(guard, "its members can't be right");
   const Stripes stripes = stripes_of(contents);
   if (stripes.segment_bytes() != format.segment_bytes || stripes.parity_bytes() != parity_bytes) {
     return damaged(guard, "its lengths do not fit its members'");
@@ -99,11 +99,11 @@ std::vector<VersionId> whole_versions(const std::vector<LevelFile>& images,
                                       const std::vector<std::uint32_t>& members) {
   std::vector<VersionId> ids;
   for (const LevelFile& image : images) {
-    if (!image.header() || !same_lineage(image.header()->job, job)) continue;
-    const VersionId id = image.header()->id;
+    if (!image.whole() || !same_lineage(image.header().job, job)) continue;
+    const VersionId id = image.header().id;
     const auto guards_it = [&](const LevelFile& guard) {
-      if (!guard.header() || guard.header()->id != id) return false;
-      if (!same_lineage(guard.header()->job, job)) return false;
+      if (!guard.whole() || guard.header().id != id) return false;
+      if (!same_lineage(guard.header().job, job)) return false;
       const auto contents = guard_contents(guard);
       return contents.ok() && contents.value().members == members;
     };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Guard format: the payload of a level file of kind guard (level_file_format.hpp). Little-endian;
+// Guard format: the payload of a level file of kind guard (sealed_format.hpp). Little-endian;
 // docs/format.md is checked against this header.
 //
 //   offset 0      parity: for each round, which is a chunk of a segment, a block of each of

@@ -23,6 +23,7 @@
 #include "levels/lineage.hpp"
 #include "levels/node_file.hpp"
 #include "parts/file_stamp.hpp"
+#include "pool/array_entry.hpp"
 
 namespace perdure {
 namespace {

@@ -29,101 +29,26 @@
 #include "base/assert.hpp"
 #include "base/checksum.hpp"
 #include "base/data_checksum.hpp"
-#include "levels/level_file_format.hpp"
 #include "pmem/file_device.hpp"
 #include "pmem/media_guard.hpp"
 
 namespace perdure {
 namespace {
 
-const char* kind_name(LevelFileKind kind) {
-  return kind == LevelFileKind::image ? "image" : "guard";
-}
-
-std::uint64_t table_offset(std::uint64_t payload_bytes) {
-  return level_payload_offset + align_up(payload_bytes, sizeof(std::uint64_t));
-}
-
-std::uint64_t file_bytes(std::uint64_t payload_bytes) {
-  return table_offset(payload_bytes) + chunks_of(payload_bytes) * sizeof(std::uint64_t);
-}
-
-std::uint64_t checksum_of(const std::vector<std::uint64_t>& table, std::uint64_t seed) {
-  return crc64(table.data(), table.size() * sizeof table[0], seed);
-}
-
-// Never 0, because that is the state word of a file without contents.
-std::uint64_t header_checksum(const LevelFileHeaderFormat& format,
-                              const std::vector<std::uint64_t>& table) {
-  const std::uint64_t checksum =
-      checksum_of(table, crc64(&format, offsetof(LevelFileHeaderFormat, checksum)));
-  return std::max<std::uint64_t>(checksum, 1);
-}
-
-LevelFileHeaderFormat format_of(const LevelFileHeader& header,
-                                const std::vector<std::uint64_t>& table) {
-  LevelFileHeaderFormat format{};
-  format.magic = level_file_magic;
-  format.format_version = level_file_version;
-  format.kind = static_cast<std::uint32_t>(header.kind);
-  format.rank = header.rank;
-  put_origin(format, header.job, header.id);
-  format.payload_bytes = header.payload_bytes;
-  format.checksum = header_checksum(format, table);
-  return format;
-}
-
-// levels.V2: what a header with the right checksum says; `name` is that of its file.
-bool believable(const LevelFileHeaderFormat& format, const LevelFileName& name) {
-  return format.format_version == level_file_version &&
-         format.kind == static_cast<std::uint32_t>(name.kind) && format.rank == name.rank &&
-         format.rank < format.ranks && has_origin(format);
-}
-
-LevelFileHeader header_of(const LevelFileHeaderFormat& format) {
-  return {static_cast<LevelFileKind>(format.kind), job_of(format), format.rank, id_of(format),
-          format.payload_bytes};
-}
-
-struct Seen {
-  std::uint64_t state_word = 0;
-  LevelFileHeaderFormat format{};
-  std::vector<std::uint64_t> table;
-};
-
-// levels.V2: state word, header and table, if they fit each other and the device.
-std::optional<Seen> look(const Device& device) {
-  const std::byte* const base = device.base();
-  const std::uint64_t size = device.size_bytes();
-  if (size < level_payload_offset || first_unreadable(base, level_payload_offset)) return {};
-  Seen seen;
-  std::memcpy(&seen.state_word, base, sizeof seen.state_word);
-  std::memcpy(&seen.format, base + level_header_offset, sizeof seen.format);
-  const std::uint64_t payload_bytes = seen.format.payload_bytes;
-  if (seen.state_word == 0 || seen.state_word != seen.format.checksum ||
-      seen.format.magic != level_file_magic || payload_bytes > size ||
-      file_bytes(payload_bytes) > size) {
-    return {};
-  }
-  seen.table.resize(chunks_of(payload_bytes));
-  const std::uint64_t table_bytes = seen.table.size() * sizeof seen.table[0];
-  const std::byte* const table = base + table_offset(payload_bytes);
-  if (first_unreadable(table, table_bytes)) return {};
-  if (table_bytes != 0) std::memcpy(seen.table.data(), table, table_bytes);
-  if (header_checksum(seen.format, seen.table) != seen.state_word) return {};
-  return seen;
+const char* kind_name(SealedKind kind) {
+  return kind == SealedKind::image ? "image" : "guard";
 }
 
 }  // namespace
 
-std::string level_file_name(LevelFileKind kind, std::uint32_t rank, std::uint32_t slot) {
+std::string level_file_name(SealedKind kind, std::uint32_t rank, std::uint32_t slot) {
   std::array<char, 32> name{};
   std::snprintf(name.data(), name.size(), "%s-%05u.%u", kind_name(kind), rank, slot);
   return name.data();
 }
 
 std::optional<LevelFileName> parse_level_file_name(const std::string& name) {
-  for (const LevelFileKind kind : {LevelFileKind::image, LevelFileKind::guard}) {
+  for (const SealedKind kind : {SealedKind::image, SealedKind::guard}) {
     if (!name.starts_with(kind_name(kind))) continue;
     LevelFileName parsed{kind, 0, 0};
     const char* const end = name.data() + name.size();
@@ -171,24 +96,26 @@ Result<LevelFile> LevelFile::open(const Directory& directory, const LevelFileNam
 }
 
 Status LevelFile::read_header(const LevelFileName& name) {
-  auto seen = look(*device_);
-  if (!seen) return Status::success();
-  if (seen->format.format_version > level_file_version) {
-    return newer_format(path_, seen->format.format_version, level_file_version);
-  }
-  if (!believable(seen->format, name)) return Status::success();
-  header_ = header_of(seen->format);
-  payload_bytes_ = header_->payload_bytes;
-  checksums_ = std::move(seen->table);
+  const auto read = [this](std::uint64_t offset, std::span<std::byte> out) {
+    const bool readable = copy_readable(out.data(), device_->base() + offset, out.size());
+    return readable ? Status::success() : Status(Code::damaged, path_, " can't be read");
+  };
+  PERDURE_TRY_ASSIGN(auto seen,
+                     read_seal(path_, device_->size_bytes(), name.kind, name.rank, read));
+  whole_ = seen.has_value();
+  seal_ = whole_ ? std::move(*seen) : Seal{};
   return Status::success();
 }
 
 Status LevelFile::read_again(const LevelFileName& name) {
-  header_.reset();
-  payload_bytes_ = 0;
-  checksums_.clear();
+  forget();
   PERDURE_TRY(device_->check());
   return read_header(name);
+}
+
+void LevelFile::forget() {
+  whole_ = false;
+  seal_ = {};
 }
 
 Status LevelFile::declare(std::uint64_t state_word) {
@@ -198,37 +125,36 @@ Status LevelFile::declare(std::uint64_t state_word) {
 }
 
 Status LevelFile::clear() {
-  header_.reset();
-  payload_bytes_ = 0;
-  checksums_.clear();
+  forget();
   // A file that was just made is zeros.
   if (device_->size_bytes() < sizeof(std::uint64_t)) return Status::success();
   return declare(0);
 }
 
 Status LevelFile::reserve(std::uint64_t payload_bytes) {
-  return device_->resize(file_bytes(payload_bytes));
+  return device_->resize(sealed_bytes(payload_bytes));
 }
 
 Status LevelFile::begin(std::uint64_t payload_bytes) {
   PERDURE_TRY(clear());  // fence 1
   PERDURE_TRY(reserve(payload_bytes));
-  payload_bytes_ = payload_bytes;
-  checksums_.assign(chunks_of(payload_bytes), 0);
-  chunks_to_come_ = checksums_.size();
+  seal_.header.payload_bytes = payload_bytes;
+  seal_.checksums.assign(chunks_of(payload_bytes), 0);
+  chunks_to_come_ = seal_.checksums.size();
   return Status::success();
 }
 
 void LevelFile::write(std::uint64_t offset, std::span<const std::byte> bytes) {
-  PERDURE_ASSERT(!header_ && offset % level_chunk_bytes == 0 && offset <= payload_bytes_ &&
-                 bytes.size() <= payload_bytes_ - offset);
-  PERDURE_ASSERT(bytes.size() % level_chunk_bytes == 0 || offset + bytes.size() == payload_bytes_);
-  if (chunks_to_come_ == checksums_.size()) writer_ = std::this_thread::get_id();
+  PERDURE_ASSERT(!whole_ && offset % sealed_chunk_bytes == 0 && offset <= payload_bytes() &&
+                 bytes.size() <= payload_bytes() - offset);
+  PERDURE_ASSERT(bytes.size() % sealed_chunk_bytes == 0 ||
+                 offset + bytes.size() == payload_bytes());
+  if (chunks_to_come_ == seal_.checksums.size()) writer_ = std::this_thread::get_id();
   if (writer_ != std::this_thread::get_id()) writer_ = {};
-  for (std::size_t chunk = offset / level_chunk_bytes; !bytes.empty(); ++chunk) {
-    const auto part = bytes.first(std::min<std::size_t>(bytes.size(), level_chunk_bytes));
+  for (std::size_t chunk = offset / sealed_chunk_bytes; !bytes.empty(); ++chunk) {
+    const auto part = bytes.first(std::min<std::size_t>(bytes.size(), sealed_chunk_bytes));
     PERDURE_ASSERT(chunks_to_come_-- > 0);
-    checksums_[chunk] = store(level_payload_offset + chunk * level_chunk_bytes, part);
+    seal_.checksums[chunk] = store(sealed_payload_offset + chunk * sealed_chunk_bytes, part);
     bytes = bytes.subspan(part.size());
   }
 }
@@ -246,37 +172,34 @@ std::uint64_t LevelFile::store(std::uint64_t offset, std::span<const std::byte> 
   return checksum;
 }
 
-Status LevelFile::complete(const LevelFileHeader& header) {
-  PERDURE_ASSERT(!header_ && chunks_to_come_ == 0 && header.payload_bytes == payload_bytes_);
-  const LevelFileHeaderFormat format = format_of(header, checksums_);
-  device_->copy(level_header_offset, &format, sizeof format);
-  device_->copy(table_offset(payload_bytes_), checksums_.data(),
-                checksums_.size() * sizeof checksums_[0]);
-  if (writer_ != std::this_thread::get_id()) device_->flush(level_payload_offset, payload_bytes_);
+Status LevelFile::complete(const SealedHeader& header) {
+  PERDURE_ASSERT(!whole_ && chunks_to_come_ == 0 && header.payload_bytes == payload_bytes());
+  seal_.header = header;
+  const SealedHeaderFormat format = seal_.format();
+  device_->copy(sealed_header_offset, &format, sizeof format);
+  device_->copy(sealed_table_offset(payload_bytes()), seal_.checksums.data(),
+                seal_.checksums.size() * sizeof seal_.checksums[0]);
+  if (writer_ != std::this_thread::get_id()) device_->flush(sealed_payload_offset, payload_bytes());
   PERDURE_TRY(device_->fence());                                       // fence 2
   if (const Status status = declare(format.checksum); !status.ok()) {  // fence 3
     (void)clear();                                                     // the error is the first one
     return status;
   }
-  header_ = header_of(format);
+  whole_ = true;
   return Status::success();
 }
 
 std::span<const std::byte> LevelFile::payload() const {
-  if (!header_) return {};
-  return {device_->base() + level_payload_offset, payload_bytes_};
-}
-
-std::uint64_t LevelFile::table_checksum() const {
-  return checksum_of(checksums_, 0);
+  if (!whole_) return {};
+  return {device_->base() + sealed_payload_offset, payload_bytes()};
 }
 
 // In pieces, for which memory is read once. `copy`: what they are copied to before their checksum
 // is taken of it; null: they are not copied.
 Status LevelFile::verify_chunk(std::size_t chunk, std::byte* copy) const {
-  const std::uint64_t begin = chunk * level_chunk_bytes;
-  const std::uint64_t count = std::min(level_chunk_bytes, payload_bytes_ - begin);
-  const std::byte* const bytes = device_->base() + level_payload_offset + begin;
+  const std::uint64_t begin = chunk * sealed_chunk_bytes;
+  const std::uint64_t count = std::min(sealed_chunk_bytes, payload_bytes() - begin);
+  const std::byte* const bytes = device_->base() + sealed_payload_offset + begin;
   const char* wrong = nullptr;
   std::uint64_t checksum = 0;
   for (std::uint64_t at = 0; at < count && wrong == nullptr; at += data_piece_bytes) {
@@ -289,33 +212,25 @@ Status LevelFile::verify_chunk(std::size_t chunk, std::byte* copy) const {
       wrong = " can't be read";
     }
   }
-  if (wrong == nullptr && checksum == checksums_[chunk]) return Status::success();
+  if (wrong == nullptr && checksum == seal_.checksums[chunk]) return Status::success();
   if (wrong == nullptr) wrong = " do not have their checksum";
   return Status(Code::damaged, path_, ": bytes ", begin, " to ", begin + count - 1, " of version ",
-                header_->id.version, wrong);
+                seal_.header.id.version, wrong);
 }
 
 Status LevelFile::verify(std::uint64_t offset, std::uint64_t count) const {
-  PERDURE_ASSERT(header_ && offset <= payload_bytes_ && count <= payload_bytes_ - offset);
-  for (std::size_t chunk = offset / level_chunk_bytes; chunk < chunks_of(offset + count); ++chunk) {
+  PERDURE_ASSERT(whole_ && offset <= payload_bytes() && count <= payload_bytes() - offset);
+  for (std::size_t chunk = offset / sealed_chunk_bytes; chunk < chunks_of(offset + count);
+       ++chunk) {
     if (count != 0) PERDURE_TRY(verify_chunk(chunk, nullptr));
   }
   return Status::success();
 }
 
-Result<std::uint64_t> LevelFile::check_chunk(std::uint64_t offset) const {
-  PERDURE_ASSERT(header_ && offset % level_chunk_bytes == 0 && offset < payload_bytes_);
-  const std::size_t chunk = offset / level_chunk_bytes;
-  PERDURE_TRY(verify_chunk(chunk, nullptr));
-  return checksums_[chunk];
-}
-
-Result<std::uint64_t> LevelFile::read_chunk(std::uint64_t offset, std::span<std::byte> out) const {
-  PERDURE_ASSERT(header_ && offset % level_chunk_bytes == 0 && offset < payload_bytes_ &&
-                 out.size() == std::min(level_chunk_bytes, payload_bytes_ - offset));
-  const std::size_t chunk = offset / level_chunk_bytes;
-  PERDURE_TRY(verify_chunk(chunk, out.data()));
-  return checksums_[chunk];
+Status LevelFile::read_chunk(std::uint64_t offset, std::span<std::byte> out) const {
+  PERDURE_ASSERT(whole_ && offset % sealed_chunk_bytes == 0 && offset < payload_bytes() &&
+                 out.size() == std::min(sealed_chunk_bytes, payload_bytes() - offset));
+  return verify_chunk(offset / sealed_chunk_bytes, out.data());
 }
 
 Status clear_newer(const Directory& directory, Trust trust, const JobId& job, std::uint64_t held,
@@ -325,8 +240,8 @@ Status clear_newer(const Directory& directory, Trust trust, const JobId& job, st
     const auto parsed = parse_level_file_name(name);
     if (!parsed || !of(parsed->rank)) continue;
     const auto seen = LevelFile::open(directory, *parsed, trust, true);
-    if (!seen.ok() || !seen.value().header()) continue;
-    const LevelFileHeader& header = *seen.value().header();
+    if (!seen.ok() || !seen.value().whole()) continue;
+    const SealedHeader& header = seen.value().header();
     if (header.job.job_id != job || header.id.version <= held) continue;
     PERDURE_TRY_ASSIGN(auto file, LevelFile::open_or_make(directory, *parsed, trust));
     PERDURE_TRY(file.clear());

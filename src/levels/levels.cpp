@@ -11,10 +11,10 @@
 #include "levels/census.hpp"
 #include "levels/encode.hpp"
 #include "levels/guard_contents.hpp"
-#include "levels/level_file_format.hpp"
 #include "levels/manifest.hpp"
 #include "levels/recovery_plan.hpp"
 #include "levels/restart.hpp"
+#include "levels/sealed_format.hpp"
 
 namespace perdure {
 namespace {
@@ -118,12 +118,10 @@ Status Levels::open_files() {
   PERDURE_TRY_ASSIGN(job_, read_job_record(directory));
   job_.lineage = pool_->lineage();
   for (std::uint32_t i = 0; i < level_files_max; ++i) {
-    PERDURE_TRY_ASSIGN(
-        auto image,
-        LevelFile::open_or_make(directory, {LevelFileKind::image, group_.rank(), i}, trust_));
-    PERDURE_TRY_ASSIGN(
-        auto guard,
-        LevelFile::open_or_make(directory, {LevelFileKind::guard, group_.rank(), i}, trust_));
+    PERDURE_TRY_ASSIGN(auto image, LevelFile::open_or_make(
+                                       directory, {SealedKind::image, group_.rank(), i}, trust_));
+    PERDURE_TRY_ASSIGN(auto guard, LevelFile::open_or_make(
+                                       directory, {SealedKind::guard, group_.rank(), i}, trust_));
     images_.push_back(std::move(image));
     guards_.push_back(std::move(guard));
   }
@@ -156,7 +154,7 @@ Status Levels::find_whole() {
 Status Levels::give_up_newer(std::uint64_t held) {
   for (auto* files : {&images_, &guards_}) {
     for (LevelFile& file : *files) {
-      if (file.header() && file.header()->id.version > held) PERDURE_TRY(file.clear());
+      if (file.whole() && file.header().id.version > held) PERDURE_TRY(file.clear());
     }
   }
   if (whole_ && whole_->version > held) whole_.reset();
@@ -438,7 +436,7 @@ LevelFile* Levels::free_file(std::vector<LevelFile>& files) const {
     if (id) needed.push_back(*id);
   }
   for (LevelFile& file : files) {
-    const auto it = file.header() ? std::ranges::find(needed, file.header()->id) : needed.end();
+    const auto it = file.whole() ? std::ranges::find(needed, file.header().id) : needed.end();
     if (it == needed.end()) return &file;
     *it = VersionId{};
   }
@@ -457,8 +455,7 @@ void Levels::take(const Catalogue& catalogue) {
                         return companion->read_share(version, offset, out);
                       }});
   }
-  auto image =
-      Image::of(pool_->device(), pool_->geometry(), catalogue, pool_->boxes(), std::move(shares));
+  auto image = Image::of(pool_->device(), pool_->geometry(), catalogue, std::move(shares));
   const std::lock_guard<std::mutex> lock(mutex_);
   under_way_ = {id, free_file(images_), free_file(guards_), 0, std::nullopt, nullptr};
   if (image.ok() && !members_.empty()) {
@@ -511,8 +508,8 @@ Status Levels::copy() {
   // New pages take longer than all else, and the guard is begun by the program's thread.
   if (under_way_.guard_bytes != 0) PERDURE_TRY(under_way_.guard->reserve(under_way_.guard_bytes));
   std::vector<std::byte> gathered;
-  for (std::uint64_t at = 0; at < image.size_bytes(); at += level_chunk_bytes) {
-    const std::uint64_t count = std::min(level_chunk_bytes, image.size_bytes() - at);
+  for (std::uint64_t at = 0; at < image.size_bytes(); at += sealed_chunk_bytes) {
+    const std::uint64_t count = std::min(sealed_chunk_bytes, image.size_bytes() - at);
     auto chunk = image.in_place(at, count);
     if (chunk.empty()) {
       gathered.resize(count);
@@ -521,8 +518,7 @@ Status Levels::copy() {
     }
     file.write(at, chunk);
   }
-  return file.complete(
-      {LevelFileKind::image, job_, group_.rank(), under_way_.id, image.size_bytes()});
+  return file.complete({SealedKind::image, job_, group_.rank(), under_way_.id, image.size_bytes()});
 }
 
 // Of the thread that exchanges. False: it has ended.
@@ -680,7 +676,7 @@ Result<bool> Levels::admit(const std::string& name, const std::string& obstacle)
 // Whether the version that is whole on all ranks has it, as this rank's image says.
 bool Levels::whole_has(const std::string& name) const {
   for (const LevelFile& image : images_) {
-    if (!whole_ || !image.header() || image.header()->id != *whole_) continue;
+    if (!whole_ || !image.whole() || image.header().id != *whole_) continue;
     const auto contents = parse_image(image.payload());
     if (contents.ok() && contents.value().shares.contains(name)) return true;
   }

@@ -4,7 +4,7 @@
 //
 //   node file  1  NAME.new-… is written and synchronised              (node_file.cpp)
 //              2  it is renamed to NAME, over nothing; the directory is synchronised
-//   manifest   3  node files of all ranks are read, by header and index
+//   manifest   3  node files of all ranks are read, by their lists
 //              4  the directory is synchronised: names that others gave in 2 may not be durable
 //              5  manifest.new-… is written and synchronised
 //              6  it is renamed to manifest; the directory is synchronised
@@ -31,11 +31,10 @@
 #include <filesystem>
 #include <set>
 
-#include "base/checksum.hpp"
 #include "levels/format_bytes.hpp"
 #include "levels/lease.hpp"
-#include "levels/level_file_format.hpp"
 #include "levels/node_file_format.hpp"
+#include "levels/sealed.hpp"
 
 namespace perdure {
 namespace {
@@ -88,38 +87,25 @@ Result<Directory> open_level_directory(const std::string& path) {
   return Directory::open(path, trust_unless(false));
 }
 
-std::uint64_t checksum_of(const ManifestFormat& format, std::string_view rest) {
-  return crc64(rest.data(), rest.size(), crc64(&format, offsetof(ManifestFormat, checksum)));
-}
-
 std::string bytes_of(const Manifest& manifest) {
-  ManifestFormat format{};
-  format.magic = manifest_magic;
-  format.format_version = manifest_version;
-  put_origin(format, manifest.job, manifest.id);
-  format.files = static_cast<std::uint32_t>(manifest.files.size());
-  std::string rest;
+  std::string payload;
   for (const ManifestFile& file : manifest.files) {
-    append(rest, ManifestFileFormat{file.node, static_cast<std::uint32_t>(file.ranks.size()),
-                                    file.bytes, file.index_checksum});
-    for (const std::uint32_t rank : file.ranks) append(rest, rank);
+    append(payload, ManifestFileFormat{file.node, static_cast<std::uint32_t>(file.ranks.size()),
+                                       file.bytes, file.checksum});
+    for (const std::uint32_t rank : file.ranks) append(payload, rank);
   }
-  format.checksum = checksum_of(format, rest);
-  std::string bytes;
-  append(bytes, format);
-  return bytes + rest;
+  return sealed({SealedKind::manifest, manifest.job, 0, manifest.id}, payload);
 }
 
 // levels.M3: the files with their ranks, each rank of the job once; absent: that is not so.
-std::optional<std::vector<ManifestFile>> parse_files(std::string_view rest, std::uint32_t count,
-                                                     std::uint32_t ranks) {
+std::optional<std::vector<ManifestFile>> parse_files(std::string_view rest, std::uint32_t ranks) {
   std::vector<ManifestFile> files;
   std::vector<bool> seen(ranks, false);
   std::uint64_t found = 0;
-  for (std::uint32_t i = 0; i < count; ++i) {
+  while (!rest.empty()) {
     ManifestFileFormat format{};
     if (!take(rest, format)) return std::nullopt;
-    ManifestFile file{format.node, format.bytes, format.index_checksum, {}};
+    ManifestFile file{format.node, format.bytes, format.checksum, {}};
     for (std::uint32_t j = 0; j < format.ranks; ++j) {
       std::uint32_t rank = 0;
       if (!take(rest, rank) || rank >= ranks || seen[rank]) return std::nullopt;
@@ -129,37 +115,27 @@ std::optional<std::vector<ManifestFile>> parse_files(std::string_view rest, std:
     }
     files.push_back(std::move(file));
   }
-  if (found != ranks || !rest.empty()) return std::nullopt;
+  if (found != ranks) return std::nullopt;
   return files;
 }
 
-Result<Manifest> parse_manifest(const std::string& path, std::string_view bytes) {
-  ManifestFormat format{};
-  std::string_view rest = bytes;
-  const bool whole = take(rest, format) && format.magic == manifest_magic &&
-                     format.checksum == checksum_of(format, rest);
-  if (whole && format.format_version > manifest_version) {
-    return newer_format(path, format.format_version, manifest_version);
-  }
-  const bool sane = whole && format.format_version == manifest_version && has_origin(format);
-  auto files = sane ? parse_files(rest, format.files, format.ranks) : std::nullopt;
-  if (!files) return Status(Code::damaged, path, " is not a manifest or is damaged");
-  return Manifest{split_path(path).directory, job_of(format), id_of(format), std::move(*files)};
-}
-
 constexpr std::uint64_t manifest_bytes_max =
-    sizeof(ManifestFormat) + ranks_max * (sizeof(ManifestFileFormat) + sizeof(std::uint32_t));
+    sealed_bytes(ranks_max * (sizeof(ManifestFileFormat) + sizeof(std::uint32_t)));
 
 // Code::not_found if the version has none.
 Result<Manifest> read_manifest(const Directory& version, const JobId& lineage, VersionId id) {
   const std::string path = version.path_of(manifest_name);
   PERDURE_TRY_ASSIGN(const auto file, version.open_file(manifest_name, FileAccess::read));
   PERDURE_TRY_ASSIGN(const auto bytes, read_rest(file, path, manifest_bytes_max));
-  PERDURE_TRY_ASSIGN(auto manifest, parse_manifest(path, bytes));
-  if (lineage_of(manifest.job) == lineage && manifest.id == id) return manifest;
-  return Status(Code::foreign, path, " is that of version ", manifest.id.version, " of job ",
-                job_id_text(manifest.job.job_id),
-                ", copied to another one's place; have it removed");
+  PERDURE_TRY_ASSIGN(const auto whole, unseal(path, bytes, SealedKind::manifest, 0));
+  const JobRecord& job = whole.header.job;
+  auto files = parse_files(whole.payload, job.ranks);
+  if (!files) return Status(Code::damaged, path, " does not name each rank once");
+  if (lineage_of(job) == lineage && whole.header.id == id) {
+    return Manifest{version.path(), job, id, std::move(*files)};
+  }
+  return Status(Code::foreign, path, " is that of version ", whole.header.id.version, " of job ",
+                job_id_text(job.job_id), ", copied to another one's place; have it removed");
 }
 
 // What of a version's directory is ours, apart from the manifest.
@@ -318,17 +294,22 @@ Status read_image(const Manifest& manifest, std::uint32_t rank, LevelFile& to) {
     PERDURE_TRY_ASSIGN(const auto held, read_node_file(version, file.node));
     const auto image = std::ranges::find(held.images, rank, &NodeImage::rank);
     if (!(held.job.job_id == manifest.job.job_id) || held.id != manifest.id ||
-        held.bytes != file.bytes || held.index_checksum != file.index_checksum ||
-        image == held.images.end()) {
+        held.bytes != file.bytes || held.checksum != file.checksum || image == held.images.end()) {
       return Status(Code::damaged, version.path_of(node_file_name(file.node)),
                     " is not the one that the manifest names");
     }
-    PERDURE_TRY(to.begin(image->bytes));
-    PERDURE_TRY(read_node_image(version, file.node, *image,
-                                [&to](std::uint64_t offset, std::span<const std::byte> bytes) {
-                                  to.write(offset, bytes);
-                                }));
-    return to.complete({LevelFileKind::image, manifest.job, rank, manifest.id, image->bytes});
+    SealedHeader header;
+    PERDURE_TRY(read_node_image(
+        version, held, *image,
+        [&](const SealedHeader& its) {
+          header = its;
+          return to.begin(header.payload_bytes);
+        },
+        [&to](std::uint64_t offset, std::span<const std::byte> bytes) {
+          to.write(offset, bytes);
+        }));
+    header.job = manifest.job;  // of the lineage that goes on from it
+    return to.complete(header);
   }
   return Status(Code::not_found, manifest.directory, " holds ranks 0 to ", manifest.job.ranks - 1,
                 ", not ", rank);
@@ -372,7 +353,7 @@ Status ManifestWriter::read_new_files(const Directory& directory) {
       problem = status;
       continue;
     }
-    ManifestFile entry{*node, file.value().bytes, file.value().index_checksum, {}};
+    ManifestFile entry{*node, file.value().bytes, file.value().checksum, {}};
     for (const NodeImage& image : file.value().images) entry.ranks.push_back(image.rank);
     files_.emplace(*node, std::move(entry));
   }

@@ -46,7 +46,7 @@ namespace perdure {
 struct ManifestFile {
   std::uint32_t node = 0;  // the file is node-NNNNN
   std::uint64_t bytes = 0;
-  std::uint64_t index_checksum = 0;
+  std::uint64_t checksum = 0;        // its state word
   std::vector<std::uint32_t> ranks;  // that are read from it
 };
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Node file: written front to back in pieces of up to write_bytes, the header last, so that each
-// write is large and aligned. They go past the page cache where the file system can do that, and
-// whole chunks of image files from where they lie: copies of what nobody reads soon would take
-// processor time and memory from the program. What is not whole goes through one buffer. An image
-// does not change meanwhile (drain.hpp, levels.D2); a bit that flips between the check of a chunk
-// and its write is found when the node file is read.
+// Node file: written front to back in pieces of up to write_bytes, so that each write is large and
+// aligned. They go past the page cache where the file system can do that, and whole chunks of image
+// files from where they lie: copies of what nobody reads soon would take processor time and memory
+// from the program. What is not whole goes through one buffer. An image does not change meanwhile
+// (drain.hpp, levels.D2), so its seal is known before; a bit that flips between the check of a
+// chunk and its write is found when the node file is read.
 #include "levels/node_file.hpp"
 #include "base/quantity.hpp"
 
@@ -22,9 +22,9 @@
 
 #include "base/checksum.hpp"
 #include "base/random.hpp"
-#include "levels/level_file_format.hpp"
+#include "levels/format_bytes.hpp"
 #include "levels/node_file_format.hpp"
-#include "levels/node_index.hpp"
+#include "pool/image.hpp"
 
 namespace perdure {
 namespace {
@@ -33,19 +33,6 @@ constexpr std::uint64_t write_bytes = std::uint64_t{8} << 20;
 constexpr std::uint64_t direct_align_bytes = 4096;  // of O_DIRECT, on any file system
 constexpr const char* name_prefix = "node-";
 constexpr const char* unfinished_infix = ".new";
-
-std::vector<NodeArray> arrays_of(const Catalogue& catalogue, const GlobalBoxes& boxes,
-                                 const std::vector<std::uint64_t>& copy_offsets) {
-  std::vector<NodeArray> arrays;
-  std::size_t place = 0;
-  for (const ArrayEntry& entry : catalogue.arrays) {
-    NodeArray array{entry.name, entry.part, entry.shape, std::nullopt, copy_offsets[place++]};
-    const auto box = boxes.find({entry.name, entry.part});
-    if (box != boxes.end()) array.box = box->second;
-    arrays.push_back(std::move(array));
-  }
-  return arrays;
-}
 
 // Collects what is appended and writes it in large pieces.
 class PieceWriter {
@@ -61,18 +48,24 @@ class PieceWriter {
   std::uint64_t offset() const { return written_ + filled_; }
   // The next `count` bytes, all to be filled by the caller before the next call.
   Result<std::span<std::byte>> room(std::uint64_t count) {
-    if (count > write_bytes - filled_) PERDURE_TRY(flush());
+    if (count > write_bytes - filled_) PERDURE_TRY(write_whole_blocks());
     const auto place = buffer_.subspan(filled_, count);
     filled_ += count;
     return place;
   }
-  Status append(std::span<const std::byte> bytes) {
+  Status append(std::string_view bytes) {
     while (!bytes.empty()) {
-      const auto part = bytes.first(std::min<std::size_t>(bytes.size(), node_align_bytes));
+      const auto part = bytes.substr(0, node_align_bytes);
       PERDURE_TRY_ASSIGN(const auto place, room(part.size()));
-      std::ranges::copy(part, place.begin());
-      bytes = bytes.subspan(part.size());
+      std::memcpy(place.data(), part.data(), part.size());
+      bytes.remove_prefix(part.size());
     }
+    return Status::success();
+  }
+  // Zeros up to the next multiple of node_align_bytes.
+  Status align() {
+    PERDURE_TRY_ASSIGN(const auto place, room(align_up(offset(), node_align_bytes) - offset()));
+    std::ranges::fill(place, std::byte{0});
     return Status::success();
   }
   // Bytes that stay where they are until it returns; not copied.
@@ -81,14 +74,21 @@ class PieceWriter {
     return write(bytes);
   }
   Status flush() { return write(buffer_.first(std::exchange(filled_, 0))); }
-  // What follows may be of any length.
-  void end_direct() {
-    if (std::exchange(direct_, false)) (void)set_direct(false);
-  }
 
  private:
   static constexpr std::uint64_t memory_bytes = write_bytes + direct_align_bytes;
 
+  void end_direct() {
+    if (std::exchange(direct_, false)) (void)set_direct(false);
+  }
+  // What is left of the buffer goes to its beginning.
+  Status write_whole_blocks() {
+    const std::uint64_t whole = filled_ / direct_align_bytes * direct_align_bytes;
+    PERDURE_TRY(write(buffer_.first(whole)));
+    std::memmove(buffer_.data(), buffer_.data() + whole, filled_ - whole);
+    filled_ -= whole;
+    return Status::success();
+  }
   Status write(std::span<const std::byte> bytes) {
     if (bytes.empty()) return Status::success();
     const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
@@ -124,72 +124,51 @@ class PieceWriter {
 };
 
 // The whole chunks of an image that lies in one place: in order, each checked before it is written.
-Status append_in_place(PieceWriter& writer, const DrainedImage& image,
-                       std::vector<std::uint64_t>& checksums) {
-  const std::uint64_t whole = image.in_place.size() / level_chunk_bytes * level_chunk_bytes;
+// Returns how many bytes that was.
+Result<std::uint64_t> append_in_place(PieceWriter& writer, const DrainedImage& image) {
+  const std::uint64_t whole = image.in_place.size() / sealed_chunk_bytes * sealed_chunk_bytes;
   for (std::uint64_t at = 0; at < whole; at += write_bytes) {
     const auto piece = image.in_place.subspan(at, std::min(write_bytes, whole - at));
-    for (std::uint64_t in = 0; in < piece.size(); in += level_chunk_bytes) {
-      PERDURE_TRY_ASSIGN(const std::uint64_t checksum, image.check(at + in));
-      checksums.push_back(checksum);
+    for (std::uint64_t in = 0; in < piece.size(); in += sealed_chunk_bytes) {
+      PERDURE_TRY(image.check(at + in));
     }
     PERDURE_TRY(writer.append_in_place(piece));
   }
-  return Status::success();
+  return whole;
 }
 
-Result<NodeImage> append_image(PieceWriter& writer, const DrainedImage& image) {
-  NodeImage entry{image.rank, writer.offset(), image.bytes, {}, image.arrays, image.scalars};
-  PERDURE_TRY(append_in_place(writer, image, entry.checksums));
-  for (std::uint64_t at = entry.checksums.size() * level_chunk_bytes; at < image.bytes;
-       at += level_chunk_bytes) {
-    PERDURE_TRY_ASSIGN(const auto place, writer.room(level_chunk_bytes));
-    const auto part = place.first(std::min(level_chunk_bytes, image.bytes - at));
-    PERDURE_TRY_ASSIGN(const std::uint64_t checksum, image.read(at, part));
-    entry.checksums.push_back(checksum);
-    std::fill(place.begin() + std::ssize(part), place.end(), std::byte{0});
+Status append_image(PieceWriter& writer, const DrainedImage& image) {
+  const std::uint64_t bytes = image.seal.header.payload_bytes;
+  PERDURE_TRY(writer.align());
+  PERDURE_TRY(writer.append(image.seal.head()));
+  PERDURE_TRY_ASSIGN(std::uint64_t at, append_in_place(writer, image));
+  for (; at < bytes; at += sealed_chunk_bytes) {
+    PERDURE_TRY_ASSIGN(const auto place, writer.room(std::min(sealed_chunk_bytes, bytes - at)));
+    PERDURE_TRY(image.read(at, place));
   }
-  return entry;
+  return writer.append(image.seal.tail());
 }
 
-NodeFileFormat header_of(const JobRecord& job, VersionId id, std::size_t images) {
-  NodeFileFormat format{};
-  format.magic = node_file_magic;
-  format.format_version = node_file_version;
-  put_origin(format, job, id);
-  format.images = static_cast<std::uint32_t>(images);
-  return format;
+// The sealed list, before the images.
+std::string list_of(const JobRecord& job, VersionId id, std::span<const DrainedImage> images) {
+  std::uint64_t end = sealed_bytes(images.size() * sizeof(NodeImageFormat));
+  std::string list;
+  for (const DrainedImage& image : images) {
+    const SealedHeader& header = image.seal.header;
+    const std::uint64_t offset = align_up(end, node_align_bytes);
+    const std::uint64_t bytes = sealed_bytes(header.payload_bytes);
+    append(list, NodeImageFormat{header.rank, 0, offset, bytes, image.seal.format().checksum});
+    end = offset + bytes;
+  }
+  return sealed({SealedKind::node, job, images.front().seal.header.rank, id}, list);
 }
 
-std::uint64_t checksum_of(const NodeFileFormat& format) {
-  return crc64(&format, offsetof(NodeFileFormat, checksum));
-}
-
-Status fill_file(const FileHandle& file, const std::string& path, NodeFileFormat header,
+Status fill_file(const FileHandle& file, const std::string& path, const std::string& list,
                  std::span<const DrainedImage> images, const Watch& watch) {
   PieceWriter writer(file, path, watch);
-  PERDURE_TRY_ASSIGN(const auto head, writer.room(node_align_bytes));  // for the header
-  std::ranges::fill(head, std::byte{0});
-  std::vector<NodeImage> entries;
-  for (const DrainedImage& image : images) {
-    PERDURE_TRY_ASSIGN(auto entry, append_image(writer, image));
-    entries.push_back(std::move(entry));
-  }
-  const std::vector<std::byte> index = build_node_index(entries);
-  if (index.size() > node_index_bytes_max) {
-    return Status(Code::unsupported, path, " would have an index of ", index.size(),
-                  " bytes; use fewer arrays or fewer ranks on a node");
-  }
-  header.index_offset = writer.offset();
-  header.index_bytes = index.size();
-  header.index_checksum = crc64(index.data(), index.size());
-  header.checksum = checksum_of(header);
-  PERDURE_TRY(writer.flush());  // of whole chunks, while it goes past the page cache
-  PERDURE_TRY(writer.append(index));
+  PERDURE_TRY(writer.append(list));
+  for (const DrainedImage& image : images) PERDURE_TRY(append_image(writer, image));
   PERDURE_TRY(writer.flush());
-  writer.end_direct();
-  if (::lseek(file.fd(), 0, SEEK_SET) != 0) return errno_status("seek in " + path, errno);
-  PERDURE_TRY(write_all(file, path, {reinterpret_cast<const char*>(&header), sizeof header}));
   if (::fsync(file.fd()) != 0) return errno_status("fsync " + path, errno);
   return Status::success();
 }
@@ -200,8 +179,8 @@ Status check_there(const NodeFile& there, const std::string& path, const JobReco
   const bool same = same_lineage(there.job, job) && there.id == id;
   bool all = same;
   for (const DrainedImage& image : images) {
-    all =
-        all && std::ranges::find(there.images, image.rank, &NodeImage::rank) != there.images.end();
+    const std::uint32_t rank = image.seal.header.rank;
+    all = all && std::ranges::find(there.images, rank, &NodeImage::rank) != there.images.end();
   }
   if (all) return Status::success();
   return Status(Code::wrong_state, path,
@@ -209,13 +188,11 @@ Status check_there(const NodeFile& there, const std::string& path, const JobReco
                 "; have it removed, or choose another directory for the level");
 }
 
-Result<std::vector<std::byte>> read_at(const FileHandle& file, const std::string& path,
-                                       std::uint64_t offset, std::uint64_t count) {
-  std::vector<std::byte> bytes(count);
-  std::uint64_t done = 0;
-  while (done < count) {
+Status read_at(const FileHandle& file, const std::string& path, std::uint64_t offset,
+               std::span<std::byte> out) {
+  for (std::uint64_t done = 0; done < out.size();) {
     const ssize_t got =
-        ::pread(file.fd(), bytes.data() + done, count - done, static_cast<off_t>(offset + done));
+        ::pread(file.fd(), out.data() + done, out.size() - done, static_cast<off_t>(offset + done));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return errno_status("read " + path, errno);
     if (got == 0) {
@@ -224,60 +201,59 @@ Result<std::vector<std::byte>> read_at(const FileHandle& file, const std::string
     }
     done += static_cast<std::uint64_t>(got);
   }
-  return bytes;
+  return Status::success();
 }
 
-Status check_header(const NodeFileFormat& format, const std::string& path,
-                    std::uint64_t file_bytes) {
-  const bool ours = format.magic == node_file_magic && format.checksum == checksum_of(format);
-  if (ours && format.format_version > node_file_version) {
-    return newer_format(path, format.format_version, node_file_version);
+// levels.W3: images of ranks of this job, in order, beside each other up to the end of the file.
+std::optional<std::vector<NodeImage>> parse_list(std::string_view list, std::uint32_t ranks,
+                                                 std::uint64_t file_bytes) {
+  std::vector<NodeImage> images;
+  std::uint64_t free_from = sealed_bytes(list.size());
+  for (NodeImageFormat format{}; take(list, format);) {
+    const bool sane = format.rank < ranks && (images.empty() || format.rank > images.back().rank) &&
+                      format.offset % node_align_bytes == 0 && format.offset >= free_from &&
+                      format.offset <= file_bytes && format.bytes <= file_bytes - format.offset;
+    if (!sane) return std::nullopt;
+    free_from = format.offset + format.bytes;
+    images.push_back({format.rank, format.offset, format.bytes, format.checksum});
   }
-  const bool sane =
-      ours && format.format_version == node_file_version && has_origin(format) &&
-      format.index_bytes <= node_index_bytes_max && format.index_bytes <= file_bytes &&
-      format.index_offset == file_bytes - format.index_bytes && format.images <= format.ranks;
-  if (sane) return Status::success();
-  return Status(Code::damaged, path, " is not a node file or is damaged");
+  if (images.empty() || !list.empty() || free_from != file_bytes) return std::nullopt;
+  return images;
+}
+
+// The seal of an image, if it is the one that the list has.
+Result<Seal> read_image_seal(const FileHandle& handle, const std::string& path,
+                             const NodeFile& file, const NodeImage& image) {
+  const auto read = [&](std::uint64_t offset, std::span<std::byte> out) {
+    return read_at(handle, path, image.offset + offset, out);
+  };
+  PERDURE_TRY_ASSIGN(auto seal, read_seal(path, image.bytes, SealedKind::image, image.rank, read));
+  if (seal && seal->format().checksum == image.checksum &&
+      sealed_bytes(seal->header.payload_bytes) == image.bytes && seal->header.id == file.id &&
+      seal->header.job.job_id == file.job.job_id) {
+    return std::move(*seal);
+  }
+  return Status(Code::damaged, path, ": from byte ", image.offset, " on is not the image of rank ",
+                image.rank, " that it lists, or it is damaged");
 }
 
 }  // namespace
 
 Result<DrainedImage> image_of_file(const LevelFile& file) {
   const std::uint64_t bytes = file.payload().size();
-  // Where head, body and boxes stand.
-  PERDURE_TRY(file.verify(0, std::min<std::uint64_t>(bytes, 4 * level_chunk_bytes)));
+  // Where head and body are.
+  PERDURE_TRY(file.verify(0, std::min<std::uint64_t>(bytes, 4 * sealed_chunk_bytes)));
   PERDURE_TRY_ASSIGN(const auto contents, parse_image(file.payload()));
-  const Catalogue& catalogue = contents.catalogue;
-  const VersionId id = file.header()->id;
-  if (id_of(catalogue) != id) {
+  const VersionId id = file.header().id;
+  if (id_of(contents.catalogue) != id) {
     return Status(Code::damaged, file.path(), " says that it is version ", id.version,
-                  ", and holds version ", catalogue.version);
+                  ", and holds version ", contents.catalogue.version);
   }
-  DrainedImage image;
-  image.rank = file.header()->rank;
-  image.bytes = bytes;
-  image.arrays = arrays_of(catalogue, contents.boxes, contents.copy_offsets);
-  image.scalars = catalogue.scalars;
-  image.read = [&file](std::uint64_t offset, std::span<std::byte> out) {
+  const auto read = [&file](std::uint64_t offset, std::span<std::byte> out) {
     return file.read_chunk(offset, out);
   };
-  image.in_place = file.payload();
-  image.check = [&file](std::uint64_t offset) { return file.check_chunk(offset); };
-  return image;
-}
-
-DrainedImage image_of_ring(std::uint32_t rank, const Image& image, const Catalogue& catalogue) {
-  DrainedImage drained;
-  drained.rank = rank;
-  drained.bytes = image.size_bytes();
-  drained.arrays = arrays_of(catalogue, {}, image.copy_offsets());
-  drained.scalars = catalogue.scalars;
-  drained.read = [&image](std::uint64_t offset, std::span<std::byte> out) -> Result<std::uint64_t> {
-    PERDURE_TRY(image.read(offset, out));
-    return crc64(out.data(), out.size());
-  };
-  return drained;
+  const auto check = [&file](std::uint64_t offset) { return file.verify(offset, 1); };
+  return DrainedImage{file.seal(), read, file.payload(), check};
 }
 
 Result<std::string> writer_text() {
@@ -305,7 +281,7 @@ bool is_unfinished_node_file(const std::string& name) {
 
 Status write_node_file(const Directory& directory, const JobRecord& job, VersionId id,
                        std::span<const DrainedImage> images, const Watch& watch) {
-  const std::uint32_t lowest = images.front().rank;
+  const std::uint32_t lowest = images.front().seal.header.rank;
   const std::string name = node_file_name(lowest);
   const auto there = read_node_file(directory, lowest);
   if (there.ok()) return check_there(there.value(), directory.path_of(name), job, id, images);
@@ -316,7 +292,7 @@ Status write_node_file(const Directory& directory, const JobRecord& job, Version
   const std::string fresh = name + unfinished_infix + writer;
   PERDURE_TRY_ASSIGN(const auto file, directory.create_file(fresh));
   Status status =
-      fill_file(file, directory.path_of(fresh), header_of(job, id, images.size()), images, watch);
+      fill_file(file, directory.path_of(fresh), list_of(job, id, images), images, watch);
   if (status.ok() && there.status().code() == Code::damaged) status = directory.remove_file(name);
   if (status.ok()) status = directory.publish_file(fresh, name);
   if (status.ok()) return status;
@@ -332,44 +308,45 @@ Result<NodeFile> read_node_file(const Directory& directory, std::uint32_t lowest
   PERDURE_TRY_ASSIGN(const auto file, directory.open_file(name, FileAccess::read));
   const off_t end = ::lseek(file.fd(), 0, SEEK_END);
   if (end < 0) return errno_status("seek in " + path, errno);
-  PERDURE_TRY_ASSIGN(const auto head, read_at(file, path, 0, sizeof(NodeFileFormat)));
-  NodeFileFormat format;
-  std::memcpy(&format, head.data(), sizeof format);
-  PERDURE_TRY(check_header(format, path, static_cast<std::uint64_t>(end)));
-  PERDURE_TRY_ASSIGN(const auto index,
-                     read_at(file, path, format.index_offset, format.index_bytes));
-  if (crc64(index.data(), index.size()) != format.index_checksum) {
-    return Status(Code::damaged, path, ": its index does not have its checksum");
+  const auto file_bytes = static_cast<std::uint64_t>(end);
+  const auto read = [&](std::uint64_t offset, std::span<std::byte> out) {
+    return read_at(file, path, offset, out);
+  };
+  PERDURE_TRY_ASSIGN(const auto seal,
+                     read_seal(path, file_bytes, SealedKind::node, lowest_rank, read));
+  const Status damaged(Code::damaged, path, " is not a node file or is damaged");
+  if (!seal || seal->header.payload_bytes > seal->header.job.ranks * sizeof(NodeImageFormat)) {
+    return damaged;
   }
-  auto images = parse_node_index(index, format.images, format.ranks, format.index_offset);
-  if (!images.ok()) return Status(Code::damaged, path, ": ", images.status().message());
-  if (images.value().front().rank != lowest_rank) {
-    return Status(Code::damaged, path, " begins with rank ", images.value().front().rank,
-                  ", which is not the one in its name");
-  }
-  return NodeFile{job_of(format), id_of(format), static_cast<std::uint64_t>(end),
-                  format.index_checksum, images.take()};
+  std::string bytes(sealed_bytes(seal->header.payload_bytes), '\0');
+  PERDURE_TRY(read(0, std::as_writable_bytes(std::span(bytes))));
+  PERDURE_TRY_ASSIGN(const auto list, unseal(path, bytes, SealedKind::node, lowest_rank));
+  auto images = parse_list(list.payload, list.header.job.ranks, file_bytes);
+  if (!images || images->front().rank != lowest_rank) return damaged;
+  return NodeFile{list.header.job, list.header.id, file_bytes, seal->format().checksum,
+                  std::move(*images)};
 }
 
 Status read_node_image(
-    const Directory& directory, std::uint32_t lowest_rank, const NodeImage& image,
+    const Directory& directory, const NodeFile& file, const NodeImage& image,
+    const std::function<Status(const SealedHeader& header)>& begin,
     const std::function<void(std::uint64_t offset, std::span<const std::byte> bytes)>& take) {
-  const std::string name = node_file_name(lowest_rank);
+  const std::string name = node_file_name(file.images.front().rank);
   const std::string path = directory.path_of(name);
-  PERDURE_TRY_ASSIGN(const auto file, directory.open_file(name, FileAccess::read));
-  for (std::uint64_t piece = 0; piece < image.bytes; piece += write_bytes) {
-    const std::uint64_t count = std::min(write_bytes, image.bytes - piece);
-    PERDURE_TRY_ASSIGN(const auto bytes, read_at(file, path, image.offset + piece, count));
-    for (std::uint64_t at = 0; at < count; at += level_chunk_bytes) {
-      const auto chunk = std::span(bytes).subspan(at, std::min(level_chunk_bytes, count - at));
-      const std::uint64_t begin = piece + at;
-      if (crc64(chunk.data(), chunk.size()) != image.checksums[begin / level_chunk_bytes]) {
-        return Status(Code::damaged, path, ": bytes ", image.offset + begin, " to ",
-                      image.offset + begin + chunk.size() - 1, ", of rank ", image.rank,
-                      ", do not have their checksum");
-      }
+  PERDURE_TRY_ASSIGN(const auto handle, directory.open_file(name, FileAccess::read));
+  PERDURE_TRY_ASSIGN(const Seal seal, read_image_seal(handle, path, file, image));
+  PERDURE_TRY(begin(seal.header));
+  const std::uint64_t payload = image.offset + sealed_payload_offset;
+  std::vector<std::byte> chunk(std::min(sealed_chunk_bytes, seal.header.payload_bytes));
+  for (std::uint64_t at = 0; at < seal.header.payload_bytes; at += chunk.size()) {
+    chunk.resize(std::min(sealed_chunk_bytes, seal.header.payload_bytes - at));
+    PERDURE_TRY(read_at(handle, path, payload + at, chunk));
+    if (crc64(chunk.data(), chunk.size()) != seal.checksums[at / sealed_chunk_bytes]) {
+      return Status(Code::damaged, path, ": bytes ", payload + at, " to ",
+                    payload + at + chunk.size() - 1, ", of rank ", image.rank,
+                    ", do not have their checksum");
     }
-    take(piece, bytes);
+    take(at, chunk);
   }
   return Status::success();
 }

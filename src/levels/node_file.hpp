@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Node file: one version of the ranks of one node, in one file of a file system that survives the
-// node. node_file_format.hpp has the layout.
+// node: their sealed images as they are beside the pool, and before them a list of what is where.
+// node_file_format.hpp has the layout.
 //
 // Invariants
 //   levels.W1  A file under its own name is whole and durable: it is written under another name,
@@ -9,8 +10,8 @@
 //   levels.W2  A file under its own name is not replaced, unless it is damaged: of several writers
 //       the first counts. All write the same version, so it does not matter which: no two versions
 //       of a job have one number and incarnation (manifest.hpp, FoundVersions::incarnation_max).
-//   levels.W3  What is read is not trusted: names, counts, offsets and checksums are checked before
-//       they are used.
+//   levels.W3  What is read is not trusted: ranks, offsets and checksums are checked before they
+//       are used.
 //
 // Threads: any; writers of one file at the same time are levels.W2's. Failure: a Status that names
 // the file and the remedy; what was written by then is removed.
@@ -27,54 +28,38 @@
 #include "base/files.hpp"
 #include "base/status.hpp"
 #include "levels/level_file.hpp"
-#include "pool/image.hpp"
+#include "levels/sealed.hpp"
 
 namespace perdure {
 
-struct NodeArray {
-  std::string name;
-  std::uint32_t part = 0;
-  ArrayShape shape;
-  std::optional<GlobalBox> box;
-  std::uint64_t offset = 0;  // of its bytes in the image
-  bool operator==(const NodeArray&) const = default;
-};
-
-// What the index says of one rank.
+// What the list says of one rank's image.
 struct NodeImage {
   std::uint32_t rank = 0;
-  std::uint64_t offset = 0;  // in the file
-  std::uint64_t bytes = 0;
-  std::vector<std::uint64_t> checksums;  // of each chunk of level_chunk_bytes
-  std::vector<NodeArray> arrays;
-  std::vector<ScalarEntry> scalars;
+  std::uint64_t offset = 0;    // in the file
+  std::uint64_t bytes = 0;     // of the sealed image
+  std::uint64_t checksum = 0;  // its state word
 };
 
 struct NodeFile {
   JobRecord job;  // without a place
   VersionId id;
-  std::uint64_t bytes = 0;  // of the file
-  std::uint64_t index_checksum = 0;
+  std::uint64_t bytes = 0;        // of the file
+  std::uint64_t checksum = 0;     // its state word
   std::vector<NodeImage> images;  // by rank
 };
 
 // An image on its way into a node file.
 struct DrainedImage {
-  std::uint32_t rank = 0;
-  std::uint64_t bytes = 0;
-  std::vector<NodeArray> arrays;
-  std::vector<ScalarEntry> scalars;
-  // Copies the chunk that begins there, checked as far as it can be, and returns the copy's CRC-64.
-  std::function<Result<std::uint64_t>(std::uint64_t offset, std::span<std::byte> out)> read;
-  // All its bytes where they lie, and what checks the chunk that begins there as `read` does, so
-  // that it can be written without a copy. Empty: they do not lie in one place.
+  Seal seal;
+  // Copies the chunk that begins there, and compares the copy with its checksum.
+  std::function<Status(std::uint64_t offset, std::span<std::byte> out)> read;
+  // The payload where it lies, and what compares the chunk that begins there, so that it can be
+  // written without a copy. Empty: it does not lie in one place.
   std::span<const std::byte> in_place = {};
-  std::function<Result<std::uint64_t>(std::uint64_t offset)> check = nullptr;
+  std::function<Status(std::uint64_t offset)> check = nullptr;
 };
 // Code::damaged if its contents are not what an image is. The file is whole and outlives it.
 Result<DrainedImage> image_of_file(const LevelFile& file);
-// Of a version that a pool's ring holds. All of it outlives the image.
-DrainedImage image_of_ring(std::uint32_t rank, const Image& image, const Catalogue& catalogue);
 
 // What no other writer, of any node, has in the name of an unfinished file.
 Result<std::string> writer_text();
@@ -93,12 +78,14 @@ using Watch = std::function<Status(std::uint64_t bytes)>;
 Status write_node_file(const Directory& directory, const JobRecord& job, VersionId id,
                        std::span<const DrainedImage> images, const Watch& watch);
 
-// Header and index. Code::damaged, newer_format, not_found.
+// The list. Code::damaged, newer_format, not_found.
 Result<NodeFile> read_node_file(const Directory& directory, std::uint32_t lowest_rank);
 
-// Reads one image, chunk by chunk in order, each compared with its checksum.
+// Reads one image of those that `file` lists: its header to `begin`, then its payload to `take`,
+// chunk by chunk in order, each compared with its checksum.
 Status read_node_image(
-    const Directory& directory, std::uint32_t lowest_rank, const NodeImage& image,
+    const Directory& directory, const NodeFile& file, const NodeImage& image,
+    const std::function<Status(const SealedHeader& header)>& begin,
     const std::function<void(std::uint64_t offset, std::span<const std::byte> bytes)>& take);
 
 }  // namespace perdure

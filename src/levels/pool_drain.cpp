@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 
+#include "base/checksum.hpp"
 #include "levels/lease.hpp"
 #include "levels/manifest.hpp"
 #include "levels/node_file.hpp"
@@ -29,6 +30,26 @@ struct HeldVersion {
   DrainedImage image;
 };
 
+// An image that has no seal yet: it is read twice.
+Result<DrainedImage> seal_ring(const SealedHeader& header, const ReadBytes& read) {
+  DrainedImage image{{header, {}}, nullptr};
+  std::vector<std::byte> chunk;
+  for (std::uint64_t at = 0; at < header.payload_bytes; at += sealed_chunk_bytes) {
+    chunk.resize(std::min(sealed_chunk_bytes, header.payload_bytes - at));
+    PERDURE_TRY(read(at, chunk));
+    image.seal.checksums.push_back(crc64(chunk.data(), chunk.size()));
+  }
+  image.read = [read, rank = header.rank, checksums = image.seal.checksums](
+                   std::uint64_t offset, std::span<std::byte> out) -> Status {
+    PERDURE_TRY(read(offset, out));
+    if (crc64(out.data(), out.size()) == checksums[offset / sealed_chunk_bytes]) {
+      return Status::success();
+    }
+    return Status(Code::damaged, "the file of rank ", rank, " was changed while it was drained");
+  };
+  return image;
+}
+
 // What this node has of one rank.
 class HeldRank {
  public:
@@ -42,7 +63,7 @@ class HeldRank {
   // What of the ring has its files elsewhere, for people; or "".
   const std::string& left_out() const { return left_out_; }
   std::set<VersionId> versions() const;
-  Result<HeldVersion> read(VersionId id) const;
+  Result<HeldVersion> read(const JobRecord& job, VersionId id) const;
 
  private:
   HeldRank(Directory pool, std::uint32_t rank, Trust trust)
@@ -112,14 +133,16 @@ Status HeldRank::find_images(const JobRecord& job) {
   PERDURE_TRY_ASSIGN(const auto names, pool_.names());
   for (const std::string& name : names) {
     const auto parsed = parse_level_file_name(name);
-    if (!parsed || parsed->kind != LevelFileKind::image || parsed->rank != rank_) continue;
+    if (!parsed || parsed->kind != SealedKind::image || parsed->rank != rank_) continue;
     const auto file = LevelFile::open(pool_, *parsed, trust_, true);
     if (!file.ok()) return file.status();
-    const auto& header = file.value().header();
+    const SealedHeader& header = file.value().header();
     JobRecord own = job;
     own.lineage = lineage();
-    if (!header || !same_lineage(header->job, own) || !may_be_drained(header->id)) continue;
-    images_.emplace(header->id, *parsed);
+    if (!file.value().whole() || !same_lineage(header.job, own) || !may_be_drained(header.id)) {
+      continue;
+    }
+    images_.emplace(header.id, *parsed);
   }
   return Status::success();
 }
@@ -163,7 +186,7 @@ void HeldRank::leave_out_files() {
   }
 }
 
-Result<HeldVersion> HeldRank::read(VersionId id) const {
+Result<HeldVersion> HeldRank::read(const JobRecord& job, VersionId id) const {
   HeldVersion held;
   if (const auto name = images_.find(id); name != images_.end()) {
     PERDURE_TRY_ASSIGN(auto file, LevelFile::open(pool_, name->second, trust_, true));
@@ -177,14 +200,15 @@ Result<HeldVersion> HeldRank::read(VersionId id) const {
     PERDURE_TRY(verify_and_copy(*device_, entry, region_.geometry.block_bytes, nullptr, nullptr));
   }
   held.ring = std::make_unique<Image>(std::move(image));
-  held.image = image_of_ring(rank_, *held.ring, catalogue);
   // What another program cut off meanwhile reads as zeros, also where there are no checksums.
-  held.image.read = [this, read = std::move(held.image.read)](
-                        std::uint64_t offset, std::span<std::byte> out) -> Result<std::uint64_t> {
-    PERDURE_TRY_ASSIGN(const std::uint64_t checksum, read(offset, out));
-    PERDURE_TRY(device_->check());
-    return checksum;
+  const auto read_ring = [this, ring = held.ring.get()](std::uint64_t offset,
+                                                        std::span<std::byte> out) {
+    PERDURE_TRY(ring->read(offset, out));
+    return device_->check();
   };
+  PERDURE_TRY_ASSIGN(
+      held.image,
+      seal_ring({SealedKind::image, job, rank_, id, held.ring->size_bytes()}, read_ring));
   return held;
 }
 
@@ -256,8 +280,8 @@ Status PoolDrain::write(PoolDrainVersion& version, std::uint64_t versions_left,
   std::vector<HeldVersion> held;
   for (const HeldRank& rank : ranks_) {
     if (there.has(rank.rank())) continue;
-    PERDURE_TRY_ASSIGN(auto one, rank.read(version.id));
-    version.bytes += one.image.bytes;
+    PERDURE_TRY_ASSIGN(auto one, rank.read(report_.job, version.id));
+    version.bytes += one.image.seal.header.payload_bytes;
     held.push_back(std::move(one));
   }
   if (held.empty()) return Status::success();

@@ -53,7 +53,7 @@ const LevelFile* held(std::span<const HeldFile> own, std::uint32_t member, bool 
 
 Status check_image(const LevelFile* image, const GuardContents& contents, std::uint32_t member) {
   const std::string whose = "the image of rank " + std::to_string(contents.members[member]);
-  if (image == nullptr || !image->header()) return Status(Code::damaged, whose, " is not there");
+  if (image == nullptr || !image->whole()) return Status(Code::damaged, whose, " is not there");
   PERDURE_TRY(image->verify());
   if (image->payload().size() == contents.image_bytes[member] &&
       image->table_checksum() == contents.image_checksums[member]) {
@@ -64,7 +64,7 @@ Status check_image(const LevelFile* image, const GuardContents& contents, std::u
 
 Status check_guard(const LevelFile* guard, const GuardContents& contents, std::uint32_t member) {
   const std::string whose = "the guard of rank " + std::to_string(contents.members[member]);
-  if (guard == nullptr || !guard->header()) return Status(Code::damaged, whose, " is not there");
+  if (guard == nullptr || !guard->whole()) return Status(Code::damaged, whose, " is not there");
   PERDURE_TRY_ASSIGN(const GuardContents found, guard_contents(*guard));
   PERDURE_TRY(guard->verify());
   if (found == contents) return Status::success();
@@ -169,8 +169,8 @@ class Rebuilding {
 
   Status run() {
     const std::uint64_t length = stripes_.image_bytes(lost_);
-    for (std::uint64_t begin = 0; begin < length; begin += level_chunk_bytes) {
-      const std::uint64_t end = std::min(length, begin + level_chunk_bytes);
+    for (std::uint64_t begin = 0; begin < length; begin += sealed_chunk_bytes) {
+      const std::uint64_t end = std::min(length, begin + sealed_chunk_bytes);
       chunk_.assign(end - begin, std::byte{0});
       for (std::uint64_t at = begin; at < end;) {
         const std::uint64_t count = std::min(end - at, piece_bytes(at));
@@ -187,7 +187,7 @@ class Rebuilding {
   std::uint64_t piece_bytes(std::uint64_t at) const {
     const std::uint64_t in_segment = at % stripes_.segment_bytes();
     return std::min(stripes_.segment_bytes() - in_segment,
-                    level_chunk_bytes - in_segment % level_chunk_bytes);
+                    sealed_chunk_bytes - in_segment % sealed_chunk_bytes);
   }
 
   // Chooses the blocks that column `column` of the lost member is computed from.

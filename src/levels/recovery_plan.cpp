@@ -13,8 +13,8 @@ namespace {
 
 // Where a file of this kind, rank and version is that `fits`.
 template <typename Fits>
-std::uint32_t place_of_file(const Census& census, LevelFileKind kind, std::uint32_t rank,
-                            VersionId id, const Fits& fits) {
+std::uint32_t place_of_file(const Census& census, SealedKind kind, std::uint32_t rank, VersionId id,
+                            const Fits& fits) {
   for (const LevelFileFact& fact : census.levels) {
     if (fact.name.kind == kind && fact.name.rank == rank && fact.id == id && fits(fact)) {
       return fact.at;
@@ -24,7 +24,7 @@ std::uint32_t place_of_file(const Census& census, LevelFileKind kind, std::uint3
 }
 
 std::uint32_t place_of_image(const Census& census, std::uint32_t rank, VersionId id) {
-  return place_of_file(census, LevelFileKind::image, rank, id, [](const auto&) { return true; });
+  return place_of_file(census, SealedKind::image, rank, id, [](const auto&) { return true; });
 }
 
 // The files of the group that wrote this guard.
@@ -34,7 +34,7 @@ GroupFiles files_of(const Census& census, const LevelFileFact& guard) {
   for (const std::uint32_t member : guard.guard.members) {
     files.image_at.push_back(place_of_image(census, member, guard.id));
     files.guard_at.push_back(place_of_file(
-        census, LevelFileKind::guard, member, guard.id,
+        census, SealedKind::guard, member, guard.id,
         [&](const LevelFileFact& fact) { return fact.guard.members == guard.guard.members; }));
   }
   return files;
@@ -49,7 +49,7 @@ std::optional<RecoveryPlan> plan_for(const Census& census, VersionId id) {
   }
   for (const LevelFileFact& guard : census.levels) {
     if (lost.empty()) break;
-    if (guard.name.kind != LevelFileKind::guard || guard.id != id) continue;
+    if (guard.name.kind != SealedKind::guard || guard.id != id) continue;
     GroupRebuild rebuild{files_of(census, guard), {}};
     const auto& members = rebuild.files.contents.members;
     for (std::uint32_t i = 0; i < members.size(); ++i) {
@@ -70,7 +70,7 @@ std::string list_of(const std::set<std::uint32_t>& ranks) {
 
 bool RecoveryPlan::uses(const LevelFileFact& fact) const {
   if (fact.id != id) return false;
-  if (fact.name.kind == LevelFileKind::image && image_at[fact.name.rank] == fact.at) return true;
+  if (fact.name.kind == SealedKind::image && image_at[fact.name.rank] == fact.at) return true;
   return std::ranges::any_of(rebuilds, [&](const GroupRebuild& rebuild) {
     const auto& members = rebuild.files.contents.members;
     return std::ranges::find(members, fact.name.rank) != members.end();
@@ -138,7 +138,7 @@ std::optional<std::uint32_t> losses_left(const Census& census, VersionId id) {
   std::set<std::uint32_t> covered;
   std::uint32_t least = UINT32_MAX;
   for (const LevelFileFact& guard : census.levels) {
-    if (guard.name.kind != LevelFileKind::guard || guard.id != id) continue;
+    if (guard.name.kind != SealedKind::guard || guard.id != id) continue;
     const auto& members = guard.guard.members;
     if (members.empty() || covered.contains(members.front())) continue;
     const GroupFiles files = files_of(census, guard);
@@ -204,7 +204,7 @@ std::string describe_holdings(const Census& census) {
                      " ranks these have a file of the pool on some node: " + list_of(with_file);
   std::map<VersionId, std::array<std::set<std::uint32_t>, 2>> held;
   for (const LevelFileFact& fact : counted(census).levels) {
-    held[fact.id][fact.name.kind == LevelFileKind::guard ? 1 : 0].insert(fact.name.rank);
+    held[fact.id][fact.name.kind == SealedKind::guard ? 1 : 0].insert(fact.name.rank);
   }
   for (auto entry = held.rbegin(); entry != held.rend(); ++entry) {
     text += "; version " + std::to_string(entry->first.version) + ": images of ranks " +

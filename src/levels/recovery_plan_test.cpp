@@ -22,10 +22,10 @@ class Plans : public testing::Test {
   void add(VersionId id, std::uint32_t rank, std::uint32_t at, bool image = true,
            bool guard = true) {
     if (image) {
-      census_.levels.push_back({{LevelFileKind::image, rank, 0}, {}, id, 100, at, {}});
+      census_.levels.push_back({{SealedKind::image, rank, 0}, {}, id, 100, at, {}});
     }
     if (!guard) return;
-    LevelFileFact fact{{LevelFileKind::guard, rank, 0}, {}, id, 100, at, {}};
+    LevelFileFact fact{{SealedKind::guard, rank, 0}, {}, id, 100, at, {}};
     for (std::uint32_t i = 0; i < group_; ++i) {
       fact.guard.members.push_back(rank / group_ * group_ + i);
     }

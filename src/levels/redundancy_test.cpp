@@ -25,7 +25,7 @@
 namespace perdure {
 namespace {
 
-constexpr std::uint64_t chunk = level_chunk_bytes;
+constexpr std::uint64_t chunk = sealed_chunk_bytes;
 constexpr std::uint64_t room = 16 * chunk;
 
 std::vector<std::uint32_t> first_ranks(std::uint32_t count) {
@@ -41,11 +41,11 @@ struct FailureGroup {
       : members(first_ranks(size)), losses(losses_of_it) {
     for (const std::uint32_t rank : members) {
       payloads.push_back(bytes_of(lengths[rank % lengths.size()], 100 * version + rank));
-      const LevelFileName image{LevelFileKind::image, rank, 0};
+      const LevelFileName image{SealedKind::image, rank, 0};
       images.push_back(file_in_memory(image, room));
       const auto header = level_header(image, size, version, payloads.back().size());
       EXPECT_TRUE(fill(images.back(), header, payloads.back()).ok());
-      guards.push_back(file_in_memory({LevelFileKind::guard, rank, 0}, room));
+      guards.push_back(file_in_memory({SealedKind::guard, rank, 0}, room));
     }
   }
   std::uint32_t size() const { return static_cast<std::uint32_t>(members.size()); }
@@ -93,7 +93,7 @@ Rebuilt rebuild(const FailureGroup& from, const GroupFiles& files,
   Rebuilt rebuilt;
   rebuilt.statuses.resize(ranks);
   for (const std::uint32_t member : lost) {
-    const LevelFileName name{LevelFileKind::image, member, 1};
+    const LevelFileName name{SealedKind::image, member, 1};
     rebuilt.images.push_back(file_in_memory(name, room));
     EXPECT_TRUE(rebuilt.images.back().begin(from.payloads[member].size()).ok());
   }
@@ -114,7 +114,7 @@ Rebuilt rebuild(const FailureGroup& from, const GroupFiles& files,
     }
     Status status = rebuild_images(group, files, lost, rebuilders, own, image);
     if (status.ok() && image != nullptr) {
-      status = image->complete(level_header({LevelFileKind::image, member, 1}, from.size(), 5,
+      status = image->complete(level_header({SealedKind::image, member, 1}, from.size(), 5,
                                             from.payloads[member].size()));
     }
     rebuilt.statuses[group.rank()] = status;
@@ -127,7 +127,7 @@ void expect_rebuilt(const FailureGroup& from, const Rebuilt& rebuilt,
   for (const Status& status : rebuilt.statuses)
     ASSERT_TRUE(status.ok()) << status.message() << text;
   for (std::size_t i = 0; i < lost.size(); ++i) {
-    ASSERT_TRUE(rebuilt.images[i].header()) << text;
+    ASSERT_TRUE(rebuilt.images[i].whole()) << text;
     ASSERT_EQ(bytes_in(rebuilt.images[i]), from.payloads[lost[i]]) << text;
   }
 }
@@ -156,7 +156,7 @@ void check_every_pattern(std::uint32_t size, std::uint32_t losses,
     ASSERT_EQ(contents.value().image_bytes[member], group.payloads[member].size());
     ASSERT_EQ(contents.value().image_checksums[member], group.images[member].table_checksum());
     ASSERT_TRUE(group.guards[member].verify().ok());
-    ASSERT_EQ(group.guards[member].header()->id, group.images[member].header()->id);
+    ASSERT_EQ(group.guards[member].header().id, group.images[member].header().id);
   }
   for (std::uint32_t pattern = 1; pattern < 1U << size; ++pattern) {
     const std::string text = " with " + std::to_string(size - losses) + "+" +
@@ -308,7 +308,7 @@ TEST(Redundancy, damage_beyond_the_losses_is_named_and_nothing_is_written) {
     flip(image ? group.images[1] : group.guards[1], 9);
     const Rebuilt rebuilt = rebuild(group, group.without(1), {0}, {0}, 3);
     for (const Status& status : rebuilt.statuses) EXPECT_EQ(status.code(), Code::damaged);
-    EXPECT_FALSE(rebuilt.images[0].header());
+    EXPECT_FALSE(rebuilt.images[0].whole());
     const std::string file = image ? "image-00001.0: bytes 0 to 4999" : "guard-00001.0: bytes 0 to";
     EXPECT_NE(rebuilt.statuses[1].message().find(file), std::string::npos)
         << rebuilt.statuses[1].message();
@@ -332,7 +332,7 @@ TEST(Redundancy, files_of_another_version_are_not_rebuilt_from) {
     (image ? mixed.images : mixed.guards)[2] = std::move((image ? other.images : other.guards)[2]);
     const Rebuilt rebuilt = rebuild(mixed, group.without(1), {0}, {0}, 3);
     EXPECT_EQ(rebuilt.statuses[2].code(), Code::damaged);
-    EXPECT_FALSE(rebuilt.images[0].header());
+    EXPECT_FALSE(rebuilt.images[0].whole());
   }
 }
 
@@ -345,13 +345,13 @@ TEST(Redundancy, a_rebuilt_image_is_compared_with_the_one_that_was_guarded) {
   Bytes payload = bytes_in(group.guards[1]);
   const auto tail = contents_bytes(contents);
   std::copy(tail.begin(), tail.end(), payload.end() - static_cast<std::ptrdiff_t>(tail.size()));
-  const LevelFileHeader header = *group.guards[1].header();
+  const SealedHeader header = group.guards[1].header();
   ASSERT_TRUE(fill(group.guards[1], header, payload).ok());
   GroupFiles files{contents, {no_rank, 1}, {no_rank, 1}};
   const Rebuilt rebuilt = rebuild(group, files, {0}, {0}, 2);
   EXPECT_EQ(rebuilt.statuses[0].code(), Code::damaged);
   EXPECT_NE(rebuilt.statuses[0].message().find("not the one that was guarded"), std::string::npos);
-  EXPECT_FALSE(rebuilt.images[0].header());
+  EXPECT_FALSE(rebuilt.images[0].whole());
 }
 
 // All ranks in one thread, which no call may hold up.
@@ -430,10 +430,10 @@ TEST(Exchange, of_a_job_that_ends_leaves_no_half_of_a_guard_and_changes_nothing_
       EXPECT_TRUE(group.images[rank].verify().ok());
       EXPECT_EQ(bytes_in(group.images[rank]), group.payloads[rank]);
       EXPECT_EQ(bytes_in(before.guards[rank]), kept[rank]);
-      const auto& header = group.guards[rank].header();
-      cut += header ? 0U : 1U;
-      EXPECT_TRUE(!whole[rank] || (header && header->id.version == 5));
-      if (!header) continue;
+      const LevelFile& guard = group.guards[rank];
+      cut += guard.whole() ? 0U : 1U;
+      EXPECT_TRUE(!whole[rank] || (guard.whole() && guard.header().id.version == 5));
+      if (!guard.whole()) continue;
       EXPECT_TRUE(group.guards[rank].verify().ok());
       EXPECT_TRUE(guard_contents(group.guards[rank]).ok());
     }
@@ -459,7 +459,7 @@ TEST(Exchange, of_different_versions_is_refused) {
       EXPECT_NE(done.status().message().find("guards version"), std::string::npos);
       break;
     }
-    EXPECT_FALSE(guard.header());
+    EXPECT_FALSE(guard.whole());
   });
 }
 
@@ -485,7 +485,7 @@ TEST(GuardContents, are_not_believed_where_they_cannot_be_right) {
   const GuardContents contents = guard_contents(group.guards[1]).take();
   const Bytes payload = bytes_in(group.guards[1]);
   const std::size_t tail = contents_bytes(contents).size();
-  const LevelFileHeader header = *group.guards[1].header();
+  const SealedHeader header = group.guards[1].header();
   std::uint32_t refused = 0;
   for (std::size_t bit = 0; bit < tail * 8; ++bit) {
     Bytes flipped = payload;
@@ -505,7 +505,7 @@ TEST(GuardContents, are_not_believed_where_they_cannot_be_right) {
   EXPECT_GT(refused, 3 * 32 + 128 - 32);
   // Parity that is too short, or too long, for what it is said to be of.
   const auto refilled = [&](const Bytes& bytes) {
-    LevelFileHeader other = header;
+    SealedHeader other = header;
     other.payload_bytes = bytes.size();
     EXPECT_TRUE(fill(group.guards[1], other, bytes).ok());
     return guard_contents(group.guards[1]).status().code();
@@ -517,8 +517,7 @@ TEST(GuardContents, are_not_believed_where_they_cannot_be_right) {
   EXPECT_EQ(refilled(payload), Code::ok);
   EXPECT_EQ(guard_contents(group.images[1]).status().code(), Code::damaged);
   Bytes little(8);
-  ASSERT_TRUE(
-      fill(group.guards[1], level_header({LevelFileKind::guard, 1, 0}, 3, 5, 8), little).ok());
+  ASSERT_TRUE(fill(group.guards[1], level_header({SealedKind::guard, 1, 0}, 3, 5, 8), little).ok());
   EXPECT_EQ(guard_contents(group.guards[1]).status().code(), Code::damaged);
 }
 

@@ -19,7 +19,7 @@
 #include <span>
 #include <vector>
 
-#include "levels/level_file_format.hpp"
+#include "levels/sealed_format.hpp"
 #include "pmem/region.hpp"
 
 namespace perdure {
@@ -40,10 +40,10 @@ class Stripes {
   std::uint64_t segment_bytes() const { return segment_bytes_; }
   std::uint64_t image_bytes(std::uint32_t member) const { return image_bytes_[member]; }
   std::uint64_t rounds() const {
-    return (segment_bytes_ + level_chunk_bytes - 1) / level_chunk_bytes;
+    return (segment_bytes_ + sealed_chunk_bytes - 1) / sealed_chunk_bytes;
   }
   std::uint64_t round_bytes(std::uint64_t round) const {
-    return std::min(level_chunk_bytes, segment_bytes_ - round * level_chunk_bytes);
+    return std::min(sealed_chunk_bytes, segment_bytes_ - round * sealed_chunk_bytes);
   }
   std::uint64_t parity_bytes() const { return rows() * segment_bytes_; }
 
@@ -73,8 +73,9 @@ class Stripes {
   }
   // In its keeper's guard, where byte `at` of a row is.
   std::uint64_t in_guard(std::uint32_t row, std::uint64_t at) const {
-    const std::uint64_t round = at / level_chunk_bytes;
-    return (round * rows()) * level_chunk_bytes + row * round_bytes(round) + at % level_chunk_bytes;
+    const std::uint64_t round = at / sealed_chunk_bytes;
+    return (round * rows()) * sealed_chunk_bytes + row * round_bytes(round) +
+           at % sealed_chunk_bytes;
   }
 
  private:

@@ -31,7 +31,7 @@ std::vector<KeptGroup> groups_of(const Census& census, const std::set<std::uint3
   std::map<Ranks, KeptGroup> groups;
   std::map<Ranks, std::set<std::uint32_t>> guards;
   for (const LevelFileFact& fact : census.levels) {
-    if (fact.name.kind != LevelFileKind::guard) continue;
+    if (fact.name.kind != SealedKind::guard) continue;
     groups[fact.guard.members] = {fact.guard.members, fact.guard.losses, {}};
     guards[fact.guard.members].insert(fact.name.rank);
   }
@@ -172,13 +172,13 @@ Status Verification::read_level_file(const Directory& directory, const std::stri
                                      bool& ours) {
   const LevelFileName parsed = *parse_level_file_name(name);
   PERDURE_TRY_ASSIGN(const auto file, LevelFile::open(directory, parsed, options_.trust, true));
-  if (!file.header()) {
+  if (!file.whole()) {
     if (!claims_contents(directory, name)) return Status::success();
     return Status(Code::damaged, file.path(), ": its header is damaged, or it was cut short");
   }
-  ours = file.header()->job.job_id == census_.job.job_id;
+  ours = file.header().job.job_id == census_.job.job_id;
   if (!ours) return Status::success();
-  if (parsed.kind == LevelFileKind::guard) PERDURE_TRY(guard_contents(file).status());
+  if (parsed.kind == SealedKind::guard) PERDURE_TRY(guard_contents(file).status());
   return options_.data ? file.verify() : Status::success();
 }
 
@@ -232,7 +232,7 @@ KeptVersion Verification::judge(VersionId id) const {
   std::set<std::uint32_t> images;
   std::set<std::uint32_t> guards;
   for (const LevelFileFact& fact : alone.levels) {
-    (fact.name.kind == LevelFileKind::image ? images : guards).insert(fact.name.rank);
+    (fact.name.kind == SealedKind::image ? images : guards).insert(fact.name.rank);
   }
   kept.images = list_of(images);
   kept.guards = list_of(guards);
@@ -278,13 +278,14 @@ Status Verification::read_all(const Manifest& manifest) {
   for (const ManifestFile& file : manifest.files) total_ += file.bytes;
   for (const ManifestFile& file : manifest.files) {
     PERDURE_TRY_ASSIGN(const auto held, read_node_file(version, file.node));
-    if (held.index_checksum != file.index_checksum) {
+    if (held.checksum != file.checksum) {
       return Status(Code::damaged, version.path_of(node_file_name(file.node)),
                     " is not the one that the manifest names");
     }
     for (const NodeImage& image : held.images) {
       if (!options_.data) continue;
-      PERDURE_TRY(read_node_image(version, file.node, image, [](auto, auto) {}));
+      PERDURE_TRY(read_node_image(
+          version, held, image, [](auto&) { return Status::success(); }, [](auto, auto) {}));
       PERDURE_TRY(note_read(image.bytes));
     }
   }
@@ -359,7 +360,7 @@ void Verification::list_outcomes() {
       std::set<std::uint32_t> held[2];
       for (const LevelFileFact& fact : census_.levels) {
         if (fact.at != i || fact.id != *id) continue;
-        held[fact.name.kind == LevelFileKind::guard ? 1 : 0].insert(fact.name.rank);
+        held[fact.name.kind == SealedKind::guard ? 1 : 0].insert(fact.name.rank);
       }
       if (held[0].empty() && held[1].empty()) continue;
       node.kept.push_back({*id, list_of(held[0]), list_of(held[1])});

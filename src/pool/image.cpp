@@ -27,24 +27,6 @@ std::vector<std::byte> bytes_of(const T& value) {
   return bytes;
 }
 
-std::vector<ImageBoxFormat> format_boxes(const Catalogue& catalogue, const GlobalBoxes& boxes) {
-  std::vector<ImageBoxFormat> made;
-  std::uint32_t place = 0;
-  for (const ArrayEntry& entry : catalogue.arrays) {
-    const std::uint32_t array = place++;
-    const auto found = boxes.find({entry.name, entry.part});
-    if (found == boxes.end()) continue;
-    const GlobalBox& box = found->second;
-    ImageBoxFormat format{};
-    format.array = array;
-    format.dimensions = static_cast<std::uint32_t>(box.global_shape.size());
-    std::ranges::copy(box.global_shape, format.global_shape);
-    std::ranges::copy(box.first, format.first);
-    made.push_back(format);
-  }
-  return made;
-}
-
 Status damaged(const std::string& what) {
   return Status(Code::damaged, "a version's image is damaged: ", what);
 }
@@ -85,25 +67,6 @@ Result<Geometry> read_head(const ImageHeadFormat& head) {
       head.align_bytes <= (1U << 30) && head.block_bytes >= 8 && head.block_bytes <= (1U << 30);
   if (!sane) return damaged("its head can't be right");
   return Geometry{head.slot_bytes, head.align_bytes, head.block_bytes, head.slots};
-}
-
-Status read_boxes(ImageReader& reader, std::uint64_t count, ImageContents& contents) {
-  const std::size_t arrays = contents.catalogue.arrays.size();
-  if (count > arrays) return damaged("it has more boxes than arrays");
-  PERDURE_TRY_ASSIGN(const auto bytes, reader.take(count * sizeof(ImageBoxFormat)));
-  for (std::uint64_t i = 0; i < count; ++i) {
-    ImageBoxFormat format;
-    std::memcpy(&format, bytes.data() + i * sizeof format, sizeof format);
-    if (format.array >= arrays) return damaged("a box belongs to no array");
-    const ArrayEntry& entry = contents.catalogue.arrays[format.array];
-    if (format.dimensions != entry.shape.extents.size()) {
-      return damaged("a box of array " + quoted(entry.name) + " has other dimensions than it");
-    }
-    contents.boxes[{entry.name, entry.part}] = {
-        {format.global_shape, format.global_shape + format.dimensions},
-        {format.first, format.first + format.dimensions}};
-  }
-  return Status::success();
 }
 
 struct ShareLengths {
@@ -183,18 +146,16 @@ void Image::add(std::span<const std::byte> bytes) {
 }
 
 Result<Image> Image::of(const Device& device, const Geometry& geometry, const Catalogue& catalogue,
-                        const GlobalBoxes& boxes, std::vector<ImageShare> shares) {
+                        std::vector<ImageShare> shares) {
   for (const ArrayEntry& entry : catalogue.arrays) {
     if (entry.shape.mode != ArrayMode::flush) continue;
     return Status(Code::unsupported, "array ", quoted(entry.name),
                   " is in flush mode, which has no versions, so the pool can't be kept on other "
                   "levels; use another mode");
   }
-  const auto formats = format_boxes(catalogue, boxes);
   ImageHeadFormat head{};
   head.magic = image_magic;
   head.body_bytes = body_bytes(catalogue);
-  head.boxes = formats.size();
   head.slot_bytes = geometry.slot_bytes;
   head.block_bytes = geometry.block_bytes;
   head.align_bytes = geometry.align_bytes;
@@ -206,8 +167,6 @@ Result<Image> Image::of(const Device& device, const Geometry& geometry, const Ca
   std::vector<std::byte> body(head.body_bytes);
   build_body(catalogue, body);
   image.made_.push_back(std::move(body));
-  const auto* const box_bytes = reinterpret_cast<const std::byte*>(formats.data());
-  image.made_.emplace_back(box_bytes, box_bytes + formats.size() * sizeof(ImageBoxFormat));
   for (const ImageShare& each : shares) {
     const CompanionShare& share = each.share;
     image.made_.push_back(
@@ -278,7 +237,6 @@ Result<ImageContents> parse_image(std::span<const std::byte> image) {
       parse_body(body, {data_offset_of(geometry), std::uint64_t{1} << 60, geometry.block_bytes,
                         geometry.slots, geometry.align_bytes}));
   if (contents.catalogue.version == 0) return damaged("it is that of version 0");
-  PERDURE_TRY(read_boxes(reader, head.boxes, contents));
   PERDURE_TRY_ASSIGN(const auto shares, read_share_heads(reader, head.shares));
   for (const ArrayEntry& entry : contents.catalogue.arrays) {
     if (entry.shape.mode == ArrayMode::flush) return damaged("it has an array in flush mode");

@@ -41,8 +41,7 @@ class Image {
   // `catalogue` is that of a version in one of the slots of `device`. Code::unsupported for flush
   // mode.
   static Result<Image> of(const Device& device, const Geometry& geometry,
-                          const Catalogue& catalogue, const GlobalBoxes& boxes = {},
-                          std::vector<ImageShare> shares = {});
+                          const Catalogue& catalogue, std::vector<ImageShare> shares = {});
 
   std::uint64_t size_bytes() const { return size_bytes_; }
   // Of each array of the catalogue, where its bytes begin; as parse_image() finds them.
@@ -66,7 +65,7 @@ class Image {
   void add(std::span<const std::byte> bytes);
   std::vector<Piece>::const_iterator piece_at(std::uint64_t offset) const;
 
-  std::vector<std::vector<std::byte>> made_;  // head, body, boxes, and heads of shares
+  std::vector<std::vector<std::byte>> made_;  // head, body, and heads of shares
   std::vector<Piece> pieces_;                 // in order; zeros between them
   std::vector<ReadPiece> shares_;             // after them
   std::vector<std::uint64_t> copy_offsets_;
@@ -77,7 +76,6 @@ class Image {
 struct ImageContents {
   Geometry geometry;
   Catalogue catalogue;
-  GlobalBoxes boxes;
   std::vector<std::uint64_t> copy_offsets;   // of each array's bytes in the image
   std::vector<std::uint64_t> table_offsets;  // of its checksums; 0 without
   std::map<std::string, HeldShare> shares;   // of the image's bytes, by the companion's name

@@ -5,7 +5,6 @@
 //
 //   ImageHeadFormat
 //   slot body          slot_format.hpp
-//   ImageBoxFormat     for each array that has a place in a global one
 //   for each companion of the pool: ImageShareFormat, its name, its head
 //   for each array     the copy that the body names, then its table of checksums if it has one
 //   for each companion the bytes of this rank's share of it
@@ -20,19 +19,18 @@
 
 namespace perdure {
 
-constexpr std::uint64_t image_magic = 0x31474d4944524550U;  // "PERDIMG1"
+constexpr std::uint64_t image_magic = 0x32474d4944524550U;  // "PERDIMG2"
 constexpr std::uint64_t image_align_bytes = 64;
 
 struct ImageHeadFormat {
   std::uint64_t magic;       // image_magic
   std::uint64_t body_bytes;  // without padding
-  std::uint64_t boxes;       // how many ImageBoxFormat
   std::uint64_t slot_bytes;  // of the pool's file, as in its header
   std::uint64_t block_bytes;
   std::uint32_t align_bytes;
   std::uint32_t slots;
-  std::uint64_t shares;    // how many ImageShareFormat
-  std::uint64_t reserved;  // zero
+  std::uint64_t shares;       // how many ImageShareFormat
+  std::uint64_t reserved[2];  // zero
 };
 static_assert(sizeof(ImageHeadFormat) == 64);
 
@@ -44,13 +42,5 @@ struct ImageShareFormat {
 };
 static_assert(sizeof(ImageShareFormat) == 24);
 constexpr std::uint64_t image_shares_max = 4096;
-
-struct ImageBoxFormat {
-  std::uint32_t array;                         // its place in the body
-  std::uint32_t dimensions;                    // those of the array
-  std::uint64_t global_shape[dimensions_max];  // in elements
-  std::uint64_t first[dimensions_max];         // of this rank's elements, in each dimension
-};
-static_assert(sizeof(ImageBoxFormat) == 136);
 
 }  // namespace perdure

@@ -9,6 +9,7 @@
 #include <random>
 
 #include "pmem/file_device.hpp"
+#include "pool/box_note.hpp"
 #include "pool/image_format.hpp"
 #include "pool/testing/pool_fixture.hpp"
 #include "test_seed.hpp"
@@ -39,11 +40,11 @@ class Images : public PoolTest {
     }
     ASSERT_TRUE(pool_->commit().ok());
   }
-  std::vector<std::byte> image_of(std::uint64_t version, const GlobalBoxes& boxes = {}) {
+  std::vector<std::byte> image_of(std::uint64_t version) {
     const auto region = check_region(*medium_);
     Slots slots(*medium_, region.value());
     const SlotView view = slots.read(slots.slot_of(version));
-    auto image = Image::of(*medium_, region.value().geometry, *view.body, boxes);
+    auto image = Image::of(*medium_, region.value().geometry, *view.body);
     EXPECT_TRUE(image.ok()) << image.status().message();
     copy_offsets_ = image.value().copy_offsets();
     std::vector<std::byte> bytes(image.value().size_bytes());
@@ -153,13 +154,13 @@ TEST_F(Images, of_more_arrays_than_a_slot_has_room_for_give_them_back) {
 TEST_F(Images, name_their_arrays_places_and_their_boxes) {
   open();
   open_all();
+  ASSERT_TRUE(pool_->set_box(*u_, {{4004}, {1001}}).ok());
   ASSERT_TRUE(pool_->restart().ok());
   commit();
-  const GlobalBoxes boxes{{{"u", 0}, {{4004}, {1001}}}};
-  const auto bytes = image_of(1, boxes);
+  const auto bytes = image_of(1);
   const auto contents = parse_image(bytes);
   ASSERT_TRUE(contents.ok()) << contents.status().message();
-  EXPECT_EQ(contents.value().boxes, boxes);
+  EXPECT_EQ(boxes_of(contents.value().catalogue), (GlobalBoxes{{{"u", 0}, {{4004}, {1001}}}}));
   EXPECT_EQ(contents.value().copy_offsets, copy_offsets_);
   EXPECT_EQ(contents.value().catalogue.version, 1U);
   const auto& arrays = contents.value().catalogue.arrays;
@@ -207,7 +208,7 @@ TEST_F(Images, damaged_bytes_are_refused_or_change_nothing_but_data) {
   open_all();
   ASSERT_TRUE(pool_->restart().ok());
   commit();
-  const auto whole = image_of(1, {{{"u", 0}, {{4004}, {1001}}}});
+  const auto whole = image_of(1);
   std::mt19937_64 random(test_seed());
   int refused = 0;
   for (int i = 0; i < 2000; ++i) {

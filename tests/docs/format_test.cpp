@@ -16,8 +16,8 @@
 #include "cache/protocol_format.hpp"
 #include "levels/guard_format.hpp"
 #include "levels/lease_format.hpp"
-#include "levels/level_file_format.hpp"
 #include "levels/node_file_format.hpp"
+#include "levels/sealed_format.hpp"
 #include "parts/part_format.hpp"
 #include "parts/part_share_format.hpp"
 #include "perdure/perdure.h"
@@ -195,35 +195,26 @@ void add_structs_of_veloc(std::map<std::string, Struct>& all) {
 }
 
 void add_structs_of_levels(std::map<std::string, Struct>& all) {
-  all["LevelFileHeaderFormat"] = {
-      sizeof(LevelFileHeaderFormat),
-      {PERDURE_FIELD(LevelFileHeaderFormat, magic),
-       PERDURE_FIELD(LevelFileHeaderFormat, format_version),
-       PERDURE_FIELD(LevelFileHeaderFormat, kind), PERDURE_FIELD(LevelFileHeaderFormat, job_id),
-       PERDURE_FIELD(LevelFileHeaderFormat, job_name),
-       PERDURE_FIELD(LevelFileHeaderFormat, job_created_ns),
-       PERDURE_FIELD(LevelFileHeaderFormat, rank), PERDURE_FIELD(LevelFileHeaderFormat, ranks),
-       PERDURE_FIELD(LevelFileHeaderFormat, version),
-       PERDURE_FIELD(LevelFileHeaderFormat, incarnation),
-       PERDURE_FIELD(LevelFileHeaderFormat, payload_bytes),
-       PERDURE_FIELD(LevelFileHeaderFormat, lineage),
-       PERDURE_FIELD(LevelFileHeaderFormat, reserved),
-       PERDURE_FIELD(LevelFileHeaderFormat, checksum)}};
+  all["SealedHeaderFormat"] = {
+      sizeof(SealedHeaderFormat),
+      {PERDURE_FIELD(SealedHeaderFormat, magic), PERDURE_FIELD(SealedHeaderFormat, format_version),
+       PERDURE_FIELD(SealedHeaderFormat, kind), PERDURE_FIELD(SealedHeaderFormat, job_id),
+       PERDURE_FIELD(SealedHeaderFormat, job_name),
+       PERDURE_FIELD(SealedHeaderFormat, job_created_ns), PERDURE_FIELD(SealedHeaderFormat, rank),
+       PERDURE_FIELD(SealedHeaderFormat, ranks), PERDURE_FIELD(SealedHeaderFormat, version),
+       PERDURE_FIELD(SealedHeaderFormat, incarnation),
+       PERDURE_FIELD(SealedHeaderFormat, payload_bytes), PERDURE_FIELD(SealedHeaderFormat, lineage),
+       PERDURE_FIELD(SealedHeaderFormat, reserved), PERDURE_FIELD(SealedHeaderFormat, checksum)}};
   all["ImageHeadFormat"] = {
       sizeof(ImageHeadFormat),
       {PERDURE_FIELD(ImageHeadFormat, magic), PERDURE_FIELD(ImageHeadFormat, body_bytes),
-       PERDURE_FIELD(ImageHeadFormat, boxes), PERDURE_FIELD(ImageHeadFormat, slot_bytes),
-       PERDURE_FIELD(ImageHeadFormat, block_bytes), PERDURE_FIELD(ImageHeadFormat, align_bytes),
-       PERDURE_FIELD(ImageHeadFormat, slots), PERDURE_FIELD(ImageHeadFormat, shares),
-       PERDURE_FIELD(ImageHeadFormat, reserved)}};
+       PERDURE_FIELD(ImageHeadFormat, slot_bytes), PERDURE_FIELD(ImageHeadFormat, block_bytes),
+       PERDURE_FIELD(ImageHeadFormat, align_bytes), PERDURE_FIELD(ImageHeadFormat, slots),
+       PERDURE_FIELD(ImageHeadFormat, shares), PERDURE_FIELD(ImageHeadFormat, reserved)}};
   all["ImageShareFormat"] = {
       sizeof(ImageShareFormat),
       {PERDURE_FIELD(ImageShareFormat, name_bytes), PERDURE_FIELD(ImageShareFormat, head_bytes),
        PERDURE_FIELD(ImageShareFormat, bytes)}};
-  all["ImageBoxFormat"] = {
-      sizeof(ImageBoxFormat),
-      {PERDURE_FIELD(ImageBoxFormat, array), PERDURE_FIELD(ImageBoxFormat, dimensions),
-       PERDURE_FIELD(ImageBoxFormat, global_shape), PERDURE_FIELD(ImageBoxFormat, first)}};
   all["GuardMemberFormat"] = {
       sizeof(GuardMemberFormat),
       {PERDURE_FIELD(GuardMemberFormat, rank), PERDURE_FIELD(GuardMemberFormat, reserved),
@@ -259,46 +250,15 @@ void add_structs_of_leases(std::map<std::string, Struct>& all) {
 }
 
 void add_structs_of_drains(std::map<std::string, Struct>& all) {
-  all["NodeFileFormat"] = {
-      sizeof(NodeFileFormat),
-      {PERDURE_FIELD(NodeFileFormat, magic), PERDURE_FIELD(NodeFileFormat, format_version),
-       PERDURE_FIELD(NodeFileFormat, ranks), PERDURE_FIELD(NodeFileFormat, job_id),
-       PERDURE_FIELD(NodeFileFormat, job_name), PERDURE_FIELD(NodeFileFormat, job_created_ns),
-       PERDURE_FIELD(NodeFileFormat, version), PERDURE_FIELD(NodeFileFormat, incarnation),
-       PERDURE_FIELD(NodeFileFormat, images), PERDURE_FIELD(NodeFileFormat, reserved0),
-       PERDURE_FIELD(NodeFileFormat, index_offset), PERDURE_FIELD(NodeFileFormat, index_bytes),
-       PERDURE_FIELD(NodeFileFormat, index_checksum), PERDURE_FIELD(NodeFileFormat, lineage),
-       PERDURE_FIELD(NodeFileFormat, reserved), PERDURE_FIELD(NodeFileFormat, checksum)}};
   all["NodeImageFormat"] = {
       sizeof(NodeImageFormat),
-      {PERDURE_FIELD(NodeImageFormat, rank), PERDURE_FIELD(NodeImageFormat, arrays),
-       PERDURE_FIELD(NodeImageFormat, scalars), PERDURE_FIELD(NodeImageFormat, reserved),
-       PERDURE_FIELD(NodeImageFormat, offset), PERDURE_FIELD(NodeImageFormat, bytes)}};
-  all["NodeArrayFormat"] = {
-      sizeof(NodeArrayFormat),
-      {PERDURE_FIELD(NodeArrayFormat, type), PERDURE_FIELD(NodeArrayFormat, mode),
-       PERDURE_FIELD(NodeArrayFormat, checksums), PERDURE_FIELD(NodeArrayFormat, dimensions),
-       PERDURE_FIELD(NodeArrayFormat, shape), PERDURE_FIELD(NodeArrayFormat, global_shape),
-       PERDURE_FIELD(NodeArrayFormat, first), PERDURE_FIELD(NodeArrayFormat, offset),
-       PERDURE_FIELD(NodeArrayFormat, part), PERDURE_FIELD(NodeArrayFormat, boxed),
-       PERDURE_FIELD(NodeArrayFormat, name_bytes), PERDURE_FIELD(NodeArrayFormat, reserved)}};
-  all["NodeScalarFormat"] = {
-      sizeof(NodeScalarFormat),
-      {PERDURE_FIELD(NodeScalarFormat, bytes), PERDURE_FIELD(NodeScalarFormat, name_bytes),
-       PERDURE_FIELD(NodeScalarFormat, type)}};
-  all["ManifestFormat"] = {
-      sizeof(ManifestFormat),
-      {PERDURE_FIELD(ManifestFormat, magic), PERDURE_FIELD(ManifestFormat, format_version),
-       PERDURE_FIELD(ManifestFormat, ranks), PERDURE_FIELD(ManifestFormat, job_id),
-       PERDURE_FIELD(ManifestFormat, job_name), PERDURE_FIELD(ManifestFormat, job_created_ns),
-       PERDURE_FIELD(ManifestFormat, version), PERDURE_FIELD(ManifestFormat, incarnation),
-       PERDURE_FIELD(ManifestFormat, files), PERDURE_FIELD(ManifestFormat, reserved),
-       PERDURE_FIELD(ManifestFormat, lineage), PERDURE_FIELD(ManifestFormat, checksum)}};
+      {PERDURE_FIELD(NodeImageFormat, rank), PERDURE_FIELD(NodeImageFormat, reserved),
+       PERDURE_FIELD(NodeImageFormat, offset), PERDURE_FIELD(NodeImageFormat, bytes),
+       PERDURE_FIELD(NodeImageFormat, checksum)}};
   all["ManifestFileFormat"] = {
       sizeof(ManifestFileFormat),
       {PERDURE_FIELD(ManifestFileFormat, node), PERDURE_FIELD(ManifestFileFormat, ranks),
-       PERDURE_FIELD(ManifestFileFormat, bytes),
-       PERDURE_FIELD(ManifestFileFormat, index_checksum)}};
+       PERDURE_FIELD(ManifestFileFormat, bytes), PERDURE_FIELD(ManifestFileFormat, checksum)}};
 }
 
 void add_structs_of_parts(std::map<std::string, Struct>& all) {
@@ -460,24 +420,19 @@ const std::map<std::string, std::uint64_t> numbers_of_headers{
     {"catalogue_depth_max", catalogue_depth_max},
     {"version_max", version_max},
     {"back_max", back_max},
-    {"level_file_magic", level_file_magic},
-    {"level_file_version", level_file_version},
-    {"level_header_offset", level_header_offset},
-    {"level_payload_offset", level_payload_offset},
-    {"level_chunk_bytes", level_chunk_bytes},
+    {"sealed_magic", sealed_magic},
+    {"sealed_version", sealed_version},
+    {"sealed_header_offset", sealed_header_offset},
+    {"sealed_payload_offset", sealed_payload_offset},
+    {"sealed_chunk_bytes", sealed_chunk_bytes},
     {"group_size_max", group_size_max},
-    {"node_file_magic", node_file_magic},
-    {"node_file_version", node_file_version},
     {"node_align_bytes", node_align_bytes},
-    {"node_index_bytes_max", node_index_bytes_max},
     {"lease_magic", lease_magic},
     {"lease_version", lease_version},
     {"holder_text_bytes", holder_text_bytes},
     {"origin_magic", origin_magic},
     {"origin_version", origin_version},
     {"ancestors_max", ancestors_max},
-    {"manifest_magic", manifest_magic},
-    {"manifest_version", manifest_version},
     {"part_magic", part_magic},
     {"part_share_magic", part_share_magic},
     {"image_shares_max", image_shares_max},

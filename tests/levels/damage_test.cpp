@@ -5,7 +5,8 @@
 #include <fstream>
 
 #include "levels/manifest.hpp"
-#include "levels/node_file.hpp"
+#include "levels/node_file_format.hpp"
+#include "levels/sealed_format.hpp"
 #include "levels_of_jobs.hpp"
 #include "pmem/file_device.hpp"
 #include "pool/slot_format.hpp"
@@ -63,12 +64,12 @@ class Damage : public LevelsOfJobs {
     const std::uint64_t slot = region.slot_offset + slots.slot_of(7) * region.geometry.slot_bytes;
     flip(path, slot + (what == "state" ? 0 : sizeof(SlotStateFormat) + 16));
   }
-  std::string file_of(LevelFileKind kind, std::uint32_t rank, std::uint64_t version) const {
+  std::string file_of(SealedKind kind, std::uint32_t rank, std::uint64_t version) const {
     const auto directory = Directory::open(node(rank) + "/pool", Trust::own);
     for (std::uint32_t slot = 0; slot < level_files_max; ++slot) {
       const auto file = LevelFile::open(directory.value(), {kind, rank, slot}, Trust::own);
-      const bool whole = file.ok() && file.value().header();
-      if (whole && file.value().header()->id.version == version) return file.value().path();
+      const bool whole = file.ok() && file.value().whole();
+      if (whole && file.value().header().id.version == version) return file.value().path();
     }
     return "";
   }
@@ -129,7 +130,7 @@ TEST_F(Damage, a_file_is_rebuilt_where_nothing_is_given_up_by_that) {
 
 TEST_F(Damage, of_a_file_whose_drain_is_away_is_refused_and_keeps_everything) {
   make("redundancy=off;DRAIN");
-  for (const std::uint32_t rank : {0U, 1U}) fs::remove(file_of(LevelFileKind::image, rank, 4));
+  for (const std::uint32_t rank : {0U, 1U}) fs::remove(file_of(SealedKind::image, rank, 4));
   damage("header");
   fs::rename(node(9), node(8));
   EXPECT_EQ(start(0, 0, true), refused_code);
@@ -146,7 +147,7 @@ TEST_F(Damage, of_a_file_whose_drain_is_away_is_refused_and_keeps_everything) {
 TEST_F(Damage, of_an_image_makes_it_count_as_lost_and_its_guard_gives_it) {
   make("redundancy=partner");
   lose(1);
-  const std::string image = file_of(LevelFileKind::image, 0, 4);
+  const std::string image = file_of(SealedKind::image, 0, 4);
   flip(image, fs::file_size(image) / 2);
   EXPECT_EQ(start(0, 0, false, {0, 2}), refused_code);  // node 1 had its guard
   is_said({"image-00000", "is damaged and counts as lost"});
@@ -155,7 +156,7 @@ TEST_F(Damage, of_an_image_makes_it_count_as_lost_and_its_guard_gives_it) {
 TEST_F(Damage, of_an_image_is_mended_by_what_others_guard) {
   levels_ = "redundancy=xor:3;every=4;patience=20s";
   ASSERT_EQ(start(4, 1, false, {0, 1, 2}), 0) << said_;
-  const std::string image = file_of(LevelFileKind::image, 0, 4);
+  const std::string image = file_of(SealedKind::image, 0, 4);
   flip(image, fs::file_size(image) / 2);
   damage("truncated");
   ASSERT_EQ(start(0, 0, false, {0, 1, 2}), 0) << said_;
@@ -169,7 +170,7 @@ TEST_F(Damage, of_a_drained_version_makes_the_one_before_count) {
   ASSERT_EQ(start(2, 1), 0);
   ASSERT_EQ(start(2, 2), 0);
   const std::string directory = drained(4);
-  flip(directory + "/node-00000", fs::file_size(directory + "/node-00000") / 2);
+  flip(directory + "/node-00000", node_align_bytes + sealed_payload_offset + 200);  // in an image
   lose(0);
   lose(1);
   ASSERT_EQ(start(), 0) << said_;
@@ -183,7 +184,9 @@ TEST_F(Damage, of_all_drained_versions_leaves_what_images_have) {
   const std::string directory = drained(4);
   for (const auto& entry : fs::directory_iterator(directory)) {
     const std::string name = entry.path().filename();
-    if (name.starts_with("node-")) flip(entry.path(), fs::file_size(entry.path()) / 2);
+    if (name.starts_with("node-")) {
+      flip(entry.path(), node_align_bytes + sealed_payload_offset + 200);
+    }
   }
   lose(1);
   ASSERT_EQ(start(0, 0, false, {0, 2}), 0) << said_;

@@ -53,10 +53,10 @@ class GivenUp : public LevelsOfJobs {
     for (const std::uint32_t number : {0U, 1U, 2U, 3U}) {
       const auto directory = Directory::open(node(number) + "/pool", Trust::own);
       for (std::uint32_t slot = 0; slot < level_files_max; ++slot) {
-        const LevelFileName name{LevelFileKind::guard, number, slot};
+        const LevelFileName name{SealedKind::guard, number, slot};
         const auto file = LevelFile::open(directory.value(), name, Trust::own);
-        if (!file.ok() || !file.value().header()) continue;
-        if (file.value().header()->id.version == version) fs::remove(file.value().path());
+        if (!file.ok() || !file.value().whole()) continue;
+        if (file.value().header().id.version == version) fs::remove(file.value().path());
       }
     }
   }

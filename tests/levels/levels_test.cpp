@@ -13,12 +13,13 @@
 #include <thread>
 
 #include "levels/census.hpp"
-#include "levels/level_file_format.hpp"
 #include "levels/manifest.hpp"
-#include "levels/node_file.hpp"
+#include "levels/sealed_format.hpp"
 #include "levels/verify.hpp"
 #include "levels_of_jobs.hpp"
 #include "pmem/file_device.hpp"
+#include "pool/box_note.hpp"
+#include "pool/image.hpp"
 #include "pool/pool_directory.hpp"
 #include "pool/slots.hpp"
 
@@ -139,12 +140,16 @@ TEST_F(LevelsOfJobs, what_is_drained_says_where_arrays_lie_in_the_whole) {
   ASSERT_EQ(run({.commits = 1, .mark = 1}), 0);
   const auto found = find_versions(place_of_pool(node(9), "pool"), std::nullopt);
   ASSERT_TRUE(found.ok() && found.value().manifests.size() == 1);
-  const auto directory = Directory::open(found.value().manifests[0].directory, Trust::own);
+  const auto directory = Directory::open(node(0) + "/pool", Trust::own);
   ASSERT_TRUE(directory.ok());
   for (const std::uint32_t rank : {0U, 1U}) {
-    const auto file = read_node_file(directory.value(), rank);
-    ASSERT_TRUE(file.ok());
-    EXPECT_EQ(file.value().images.at(0).arrays.at(0).box, (GlobalBox{{200}, {100 * rank}}));
+    auto image =
+        LevelFile::open_or_make(directory.value(), {SealedKind::image, rank, 9}, Trust::own);
+    ASSERT_TRUE(image.ok());
+    ASSERT_TRUE(read_image(found.value().manifests[0], rank, image.value()).ok());
+    const auto contents = parse_image(image.value().payload());
+    ASSERT_TRUE(contents.ok());
+    EXPECT_EQ(boxes_of(contents.value().catalogue).at({"u", 0}), (GlobalBox{{200}, {100 * rank}}));
   }
 }
 
@@ -178,14 +183,14 @@ TEST_F(LevelsOfJobs, what_could_be_lost_is_told_by_files_that_are_whole) {
 
   const auto flip = [](const std::string& path) {
     std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
-    file.seekg(level_payload_offset + 200);
+    file.seekg(sealed_payload_offset + 200);
     const char byte = static_cast<char>(file.peek() ^ 1);
-    file.seekp(level_payload_offset + 200);
+    file.seekp(sealed_payload_offset + 200);
     file.put(byte);
   };
   for (const auto& entry : fs::recursive_directory_iterator(node(0))) {
     const std::string name = entry.path().filename();
-    if (name.starts_with("image-") && entry.file_size() > level_payload_offset) flip(entry.path());
+    if (name.starts_with("image-") && entry.file_size() > sealed_payload_offset) flip(entry.path());
   }
   report = verify(pools);
   EXPECT_EQ(report.kept.at(0).images, (std::vector<std::uint32_t>{1}));
@@ -270,8 +275,8 @@ TEST_F(LevelsOfJobs, what_is_given_up_is_not_copied_any_more) {
     const auto directory = Directory::open(node(0) + "/pool");
     for (std::uint32_t slot = 0; slot < level_files_max; ++slot) {
       const auto image =
-          LevelFile::open(directory.value(), {LevelFileKind::image, 0, slot}, Trust::own);
-      if (image.ok() && image.value().header()) return image.value().verify().ok();
+          LevelFile::open(directory.value(), {SealedKind::image, 0, slot}, Trust::own);
+      if (image.ok() && image.value().whole()) return image.value().verify().ok();
     }
     return false;
   };

@@ -10,8 +10,9 @@
 #include <fstream>
 
 #include "base/testing/thread_group.hpp"
-#include "levels/level_file_format.hpp"
 #include "levels/levels.hpp"
+#include "levels/node_file_format.hpp"
+#include "levels/sealed_format.hpp"
 #include "pool/pool_directory.hpp"
 #include "temporary_directory.hpp"
 
@@ -44,15 +45,15 @@ class VerifiedJob : public testing::Test {
     return report.ok() ? report.take() : LevelsReport{};
   }
   // The file of this kind on a node that holds a version.
-  std::string file_of(std::uint32_t number, LevelFileKind kind, std::uint64_t version) const {
+  std::string file_of(std::uint32_t number, SealedKind kind, std::uint64_t version) const {
     const auto directory = Directory::open(pool(number)).take();
     const auto names = directory.names();
     for (const std::string& name : names.value()) {
       const auto parsed = parse_level_file_name(name);
       if (!parsed || parsed->kind != kind) continue;
       const auto file = LevelFile::open(directory, *parsed, Trust::own);
-      const bool it = file.ok() && file.value().header();
-      if (it && file.value().header()->id.version == version) return directory.path_of(name);
+      const bool it = file.ok() && file.value().whole();
+      if (it && file.value().header().id.version == version) return directory.path_of(name);
     }
     ADD_FAILURE() << "no such file on node " << number;
     return "";
@@ -177,18 +178,18 @@ TEST_F(VerifiedJob, a_file_that_is_not_whole_counts_as_lost_and_is_named_if_it_i
        false},
       {"cut short", [](const std::string& path) { fs::resize_file(path, 2048); }, true},
       {"its payload cut off",
-       [](const std::string& path) { fs::resize_file(path, level_payload_offset + 8); }, true},
+       [](const std::string& path) { fs::resize_file(path, sealed_payload_offset + 8); }, true},
       {"a bit of the state word", [](const std::string& path) { flip(path, 3); }, true},
-      {"a bit of the header", [](const std::string& path) { flip(path, level_header_offset + 40); },
-       true},
+      {"a bit of the header",
+       [](const std::string& path) { flip(path, sealed_header_offset + 40); }, true},
       {"a bit of the payload",
-       [](const std::string& path) { flip(path, level_payload_offset + 100); }, true},
+       [](const std::string& path) { flip(path, sealed_payload_offset + 100); }, true},
   };
   run({0, 1, 2}, 2);
   fs::copy(node(1), root_ + "/kept", fs::copy_options::recursive);
   for (const Harm& harm : harms) {
-    for (const LevelFileKind kind : {LevelFileKind::image, LevelFileKind::guard}) {
-      SCOPED_TRACE(std::string(harm.name) + (kind == LevelFileKind::image ? ", image" : ", guard"));
+    for (const SealedKind kind : {SealedKind::image, SealedKind::guard}) {
+      SCOPED_TRACE(std::string(harm.name) + (kind == SealedKind::image ? ", image" : ", guard"));
       const std::string path = file_of(1, kind, 2);
       harm.harm(path);
       const LevelsReport report = verify(3);
@@ -197,7 +198,7 @@ TEST_F(VerifiedJob, a_file_that_is_not_whole_counts_as_lost_and_is_named_if_it_i
         EXPECT_NE(report.problems.at(0).find(path), std::string::npos);
       }
       const KeptVersion& kept = report.kept.front();
-      EXPECT_EQ(kind == LevelFileKind::image ? kept.images : kept.guards, (Ranks{0, 2}));
+      EXPECT_EQ(kind == SealedKind::image ? kept.images : kept.guards, (Ranks{0, 2}));
       EXPECT_EQ(kept.groups.front().missing, Ranks{1});
       EXPECT_EQ(kept.losses, 0U);
       expect_restart(report.now, RestartLevel::pool, 2);
@@ -214,7 +215,7 @@ TEST_F(VerifiedJob, files_of_another_job_are_named_and_do_not_count) {
   fs::remove_all(node(1));
   fs::remove_all(node(2));
   run({0, 1, 2}, 2);
-  const std::string path = file_of(0, LevelFileKind::guard, 2);
+  const std::string path = file_of(0, SealedKind::guard, 2);
   fs::copy(root_ + "/first/pool/" + fs::path(path).filename().string(), path,
            fs::copy_options::overwrite_existing);
   const LevelsReport report = verify(3);
@@ -285,7 +286,7 @@ TEST_F(VerifiedJob, a_drained_version_bears_the_loss_of_all_nodes_unless_it_is_d
   for (const auto& entry : fs::recursive_directory_iterator(drains_[0])) {
     if (entry.path().filename() == "node-00001") path = entry.path();
   }
-  flip(path, fs::file_size(path) / 2);
+  flip(path, node_align_bytes + sealed_payload_offset + 200);  // in an image
   LevelsReport report = verify(3);
   EXPECT_EQ(report.problems.size(), 1U);
   expect_restart(report.without_all, RestartLevel::none, 0);

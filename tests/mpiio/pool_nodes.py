@@ -136,7 +136,7 @@ class Campaign:
             return f"the job to be killed ended with {done.returncode}: {done.stderr}"
         size = (place / "shared/file").stat().st_size
         for path in sorted(place.glob("node-*/pool/image-*.[0-9]")):
-            head = path.read_bytes()[:208]  # level_file_format.hpp
+            head = path.read_bytes()[:208]  # sealed_format.hpp
             if len(head) == 208 and head[:8] != bytes(8):
                 version, _, payload = struct.unpack("<3Q", head[176:200])
                 print(f"{path.name}: version {version}, {payload} bytes; the file: {size} by now")

@@ -15,8 +15,8 @@
 
 #include "base/testing/thread_group.hpp"
 #include "levels/drain.hpp"
-#include "levels/level_file_format.hpp"
 #include "levels/manifest.hpp"
+#include "levels/sealed_format.hpp"
 #include "pmem/file_device.hpp"
 #include "pool/image.hpp"
 #include "pool/pool_directory.hpp"
@@ -76,29 +76,28 @@ class DrainedJob {
     });
   }
   // An image of a version for each rank, in file `slot` of its node, as a job makes them.
-  void make_images(std::uint64_t version, std::uint32_t slot, const GlobalBoxes& boxes = {}) {
-    for (std::uint32_t rank = 0; rank < ranks(); ++rank) make_image(rank, version, slot, boxes);
+  void make_images(std::uint64_t version, std::uint32_t slot) {
+    for (std::uint32_t rank = 0; rank < ranks(); ++rank) make_image(rank, version, slot);
   }
-  void make_image(std::uint32_t rank, std::uint64_t version, std::uint32_t slot,
-                  const GlobalBoxes& boxes = {}) {
+  void make_image(std::uint32_t rank, std::uint64_t version, std::uint32_t slot) {
     const auto directory = Directory::open(pool(nodes_[rank])).take();
     const auto device = open_rank(rank);
     const Region region = check_region(*device).value();
     const Slots slots(*device, region);
     const SlotView view = slots.read(slots.slot_of(version));
     ASSERT_TRUE(view.body && view.body->version == version);
-    const Image image = Image::of(*device, region.geometry, *view.body, boxes).take();
+    const Image image = Image::of(*device, region.geometry, *view.body).take();
     LevelFile file =
-        LevelFile::open_or_make(directory, {LevelFileKind::image, rank, slot}, Trust::own).take();
+        LevelFile::open_or_make(directory, {SealedKind::image, rank, slot}, Trust::own).take();
     ASSERT_TRUE(file.begin(image.size_bytes()).ok());
-    std::vector<std::byte> chunk(level_chunk_bytes);
-    for (std::uint64_t at = 0; at < image.size_bytes(); at += level_chunk_bytes) {
+    std::vector<std::byte> chunk(sealed_chunk_bytes);
+    for (std::uint64_t at = 0; at < image.size_bytes(); at += sealed_chunk_bytes) {
       const auto part =
-          std::span(chunk).first(std::min(level_chunk_bytes, image.size_bytes() - at));
+          std::span(chunk).first(std::min(sealed_chunk_bytes, image.size_bytes() - at));
       ASSERT_TRUE(image.read(at, part).ok());
       file.write(at, part);
     }
-    ASSERT_TRUE(file.complete({LevelFileKind::image,
+    ASSERT_TRUE(file.complete({SealedKind::image,
                                record(),
                                rank,
                                {view.body->incarnation, version},
@@ -148,8 +147,7 @@ class DrainedJob {
   std::string pool_of(const ThreadGroup& group) const { return pool(nodes_[group.rank()]); }
   std::string wrong_of_rank(const Manifest& manifest, std::uint32_t rank) const {
     const auto back = Directory::open(base_ / "back").take();
-    LevelFile file =
-        LevelFile::open_or_make(back, {LevelFileKind::image, rank, 0}, Trust::own).take();
+    LevelFile file = LevelFile::open_or_make(back, {SealedKind::image, rank, 0}, Trust::own).take();
     const Status read = read_image(manifest, rank, file);
     if (!read.ok()) return read.message();
     const auto contents = parse_image(file.payload());

@@ -19,7 +19,7 @@
 
 #include "base/files.hpp"
 #include "levels/level_file.hpp"
-#include "levels/level_file_format.hpp"
+#include "levels/sealed_format.hpp"
 #include "temporary_directory.hpp"
 
 namespace perdure {
@@ -34,17 +34,17 @@ inline Bytes bytes_of(std::uint64_t count, std::uint64_t seed) {
   return bytes;
 }
 
-inline LevelFileHeader level_header(const LevelFileName& name, std::uint32_t ranks,
-                                    std::uint64_t version, std::uint64_t payload_bytes) {
+inline SealedHeader level_header(const LevelFileName& name, std::uint32_t ranks,
+                                 std::uint64_t version, std::uint64_t payload_bytes) {
   const JobRecord job{{{11, 12}}, "test", ranks, 13, {}};
   return {name.kind, job, name.rank, {3, version}, payload_bytes};
 }
 
 // Begin, write and complete, chunk by chunk.
-inline Status fill(LevelFile& file, const LevelFileHeader& header, std::span<const std::byte> all) {
+inline Status fill(LevelFile& file, const SealedHeader& header, std::span<const std::byte> all) {
   PERDURE_TRY(file.begin(header.payload_bytes));
-  for (std::uint64_t at = 0; at < all.size(); at += level_chunk_bytes) {
-    file.write(at, all.subspan(at, std::min<std::uint64_t>(level_chunk_bytes, all.size() - at)));
+  for (std::uint64_t at = 0; at < all.size(); at += sealed_chunk_bytes) {
+    file.write(at, all.subspan(at, std::min<std::uint64_t>(sealed_chunk_bytes, all.size() - at)));
   }
   return file.complete(header);
 }

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Seal: the header of what is kept of a version, and a checksum of each chunk of its payload.
+// sealed_format.hpp has the layout.
+//
+// All that is kept of a version outside of its pool is sealed, and has a kind:
+//
+//   image  a rank's version itself (pool/image.hpp)
+//   guard  what a rank keeps of other ranks' images: redundancy (redundancy.hpp)
+//   manifest  of all ranks: which of a drained version's files has which rank (manifest.hpp)
+//   node   of a drained version: which images are in a node's file, and where (node_file.hpp)
+//
+// Invariants
+//   levels.V2  What is read is not trusted: a header that is wrong makes a file without contents,
+//       and whoever reads the payload compares it with its checksums.
+//
+// Threads: pure. Failure: see read_seal().
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.hpp"
+#include "levels/origin.hpp"
+#include "levels/sealed_format.hpp"
+
+namespace perdure {
+
+enum class SealedKind : std::uint32_t { image = 1, guard = 2, manifest = 3, node = 4 };
+
+struct SealedHeader {
+  SealedKind kind = SealedKind::image;
+  JobRecord job;           // without a place
+  std::uint32_t rank = 0;  // 0 of what is of all ranks
+  VersionId id;
+  std::uint64_t payload_bytes = 0;
+};
+
+struct Seal {
+  SealedHeader header;
+  std::vector<std::uint64_t> checksums;  // of each chunk
+
+  // CRC-64 of the table of the chunks' checksums: tells two payloads of the same length apart.
+  std::uint64_t table_checksum() const;
+  // As it is stored, with its checksum, which is the state word.
+  SealedHeaderFormat format() const;
+  // What is before the payload, and after it.
+  std::string head() const;
+  std::string tail() const;
+};
+
+// Reads bytes [offset, offset + out.size()) of what may be sealed. Code::damaged: they can't be
+// read.
+using ReadBytes = std::function<Status(std::uint64_t offset, std::span<std::byte> out)>;
+
+// Of what has `size_bytes`, and should be of this kind and rank. Absent: nothing whole is there.
+// Code::newer_format if a newer Perdure wrote it.
+Result<std::optional<Seal>> read_seal(const std::string& path, std::uint64_t size_bytes,
+                                      SealedKind kind, std::uint32_t rank, const ReadBytes& read);
+
+// A small file as a whole, with the header of its payload.
+std::string sealed(SealedHeader header, std::string_view payload);
+struct Unsealed {
+  SealedHeader header;
+  std::string_view payload;  // of the bytes
+};
+// Code::damaged, newer_format.
+Result<Unsealed> unseal(const std::string& path, std::string_view bytes, SealedKind kind,
+                        std::uint32_t rank);
+
+}  // namespace perdure
