@@ -35,8 +35,8 @@ Result<std::unique_ptr<OldRanks>> OldRanks::open(const std::string& path, const 
 Status OldRanks::lock(std::uint32_t rank, const OpenOptions& options) {
   const std::string name = rank_file_name(rank);
   PERDURE_TRY_ASSIGN(auto file, directory_.open_file(name, FileAccess::read));
-  const Status locked = lock_file(file.fd(), directory_.path_of(name),
-                                  {.wait_ms = options.lock_wait_ms, .own_at_once = true});
+  Status locked = lock_file(file.fd(), directory_.path_of(name),
+                            {.wait_ms = options.lock_wait_ms, .own_at_once = true});
   if (!locked.ok() && locked.code() != Code::unsupported) return locked;
   if (!directory_.is_file(file.fd(), name)) {
     return Status(Code::busy, directory_.path_of(name), " was exchanged just now; try again");

@@ -23,8 +23,8 @@ Status Pool::check_changing() const {
 
 Result<std::vector<std::uint64_t>> Pool::stored_extents(const std::string& name,
                                                         RankRule rule) const {
-  const Status none(Code::not_found, "the pool has no array ", quoted(name),
-                    ", so a shape is needed to make it");
+  Status none(Code::not_found, "the pool has no array ", quoted(name),
+              ", so a shape is needed to make it");
   if (!change_ || restarted_) {
     const ArrayShape* const held = held_shape(name);
     if (held == nullptr) return none;

@@ -19,8 +19,8 @@ Status settle_name(const Directory& directory, const JobRecord& job, std::uint32
   auto file = directory.open_file(next, FileAccess::read);
   if (file.status().code() == Code::not_found) return Status::success();
   PERDURE_TRY(file.status());
-  const Status locked = lock_file(file.value().fd(), directory.path_of(next),
-                                  {.wait_ms = lock_wait_ms, .own_at_once = true});
+  Status locked = lock_file(file.value().fd(), directory.path_of(next),
+                            {.wait_ms = lock_wait_ms, .own_at_once = true});
   if (!locked.ok() && locked.code() != Code::unsupported) return locked;
   PERDURE_TRY_ASSIGN(const auto now, read_job_record(directory));
   const bool still = is_same(job, now) && directory.is_file(file.value().fd(), next);
@@ -45,7 +45,7 @@ bool is_file_of(const Region& region, const JobRecord& job, std::uint32_t rank) 
 
 std::string current_rank_file(const Directory& directory, const JobRecord& job,
                               std::uint32_t rank) {
-  const std::string next = next_rank_file_name(rank);
+  std::string next = next_rank_file_name(rank);
   if (job.generation != 0 && directory.holds(next)) {
     const auto region = read_region(directory, next);
     if (region.ok() && is_file_of(region.value(), job, rank)) return next;

@@ -250,9 +250,9 @@ Status Redistribution::check_same(const OldArray& array) const {
 
 Status Redistribution::compare(const OldArray& array, const OldPart& part) const {
   const OldPart& first = array.parts.front();
-  const Status differs(Code::rank_mismatch, "array ", quoted(array.name),
-                       " is not the same on all old ranks: ", first.rank, " and ", part.rank,
-                       " differ; say PERDURE_BY_HAND, and read what is wanted");
+  Status differs(Code::rank_mismatch, "array ", quoted(array.name),
+                 " is not the same on all old ranks: ", first.rank, " and ", part.rank,
+                 " differ; say PERDURE_BY_HAND, and read what is wanted");
   const bool alike = part.entry.shape.type == first.entry.shape.type &&
                      part.entry.shape.extents == first.entry.shape.extents;
   if (!alike) return differs;
@@ -312,6 +312,7 @@ Status Redistribution::fill_box(const OldArray& array, const NewArray& to,
     return cells_of(part.entry.shape.extents, *old_.box(part.rank, array.name));
   };
   std::vector<CellBox> all;
+  all.reserve(array.parts.size());
   for (const OldPart& part : array.parts) all.push_back(box_of(part));
   const std::uint64_t missing = uncovered_cells(mine, all);
   if (missing != 0) {
