@@ -40,8 +40,8 @@ module perdure
     perdure_e_foreign = -7, perdure_e_ranks = -8, perdure_e_shape = -9, perdure_e_damaged = -10, &
     perdure_e_newer_format = -11, perdure_e_unsupported = -12, perdure_e_peer_failed = -13
 
-  ! enum perdure_type, perdure_mode, perdure_array_flags, perdure_open_flags, perdure_delay and
-  ! perdure_due of perdure.h; of perdure_memory().
+  ! enum perdure_type, perdure_mode, perdure_array_flags, perdure_open_flags, perdure_ranks,
+  ! perdure_delay and perdure_due of perdure.h; of perdure_memory().
   integer(c_int), parameter, public :: perdure_byte = 1, perdure_int32 = 2, perdure_int64 = 3, &
     perdure_float = 4, perdure_double = 5, perdure_complex_double = 6
   integer(c_int), parameter, public :: perdure_copy = 1, perdure_twin = 2, perdure_log = 3, &
@@ -49,7 +49,9 @@ module perdure
   integer(c_int), parameter, public :: perdure_checksum = 1, perdure_no_checksum = 2, &
     perdure_marks = 4, perdure_compare = 8
   integer(c_int), parameter, public :: perdure_create = 1, perdure_must_exist = 2, &
-    perdure_discard = 4, perdure_allow_older = 8, perdure_any_job = 16, perdure_any_owner = 32
+    perdure_discard = 4, perdure_allow_older = 8, perdure_any_job = 16, perdure_any_owner = 32, &
+    perdure_any_ranks = 64
+  integer(c_int), parameter, public :: perdure_rows = 1, perdure_same = 2, perdure_by_hand = 3
   integer(c_int), parameter, public :: perdure_delay_virtual = 0, perdure_delay_wait = 1, &
     perdure_delay_drain = 2
   integer(c_int), parameter, public :: perdure_working = 0, perdure_consistent = 1
@@ -67,7 +69,7 @@ module perdure
   type, bind(c), public :: perdure_pool_status
     integer(c_int64_t) :: version = 0, commits = 0, commit_ns = 0, commit_ns_last = 0, &
       committed_bytes = 0, restart_ns = 0, model_ns = 0
-    integer(c_int) :: survives_power_failure = 0, fell_back = 0, levels_under_way = 0
+    integer(c_int) :: survives_power_failure = 0, fell_back = 0, levels_under_way = 0, old_ranks = 0
   end type
 
   type, bind(c), public :: perdure_version_info
@@ -113,10 +115,12 @@ module perdure
   type, bind(c) :: c_array_options
     integer(c_int) :: flags
     type(c_ptr) :: buffer
+    integer(c_int) :: ranks
   end type
 
   public :: perdure_open, perdure_close, perdure_array_open, perdure_scalar
   public :: perdure_array_resize, perdure_array_shape, perdure_array_remove, perdure_arrays
+  public :: perdure_old_arrays, perdure_read
   public :: perdure_file, perdure_restart, perdure_versions, perdure_restore, perdure_delete_version
   public :: perdure_memory, perdure_mark, perdure_write, perdure_array_box
   public :: perdure_commit, perdure_commit_begin, perdure_before_write, perdure_commit_wait
@@ -199,6 +203,23 @@ module perdure
       type(c_array_info), intent(inout) :: arrays(*)
       integer(c_size_t), value :: capacity
       integer(c_size_t), intent(out) :: count
+    end function
+    integer(c_int) function old_arrays_of_c(pool, old_rank, arrays, capacity, count) &
+        bind(c, name="perdure_old_arrays")
+      import :: c_int, c_ptr, c_size_t, c_array_info
+      type(c_ptr), value :: pool
+      integer(c_int), value :: old_rank
+      type(c_array_info), intent(inout) :: arrays(*)
+      integer(c_size_t), value :: capacity
+      integer(c_size_t), intent(out) :: count
+    end function
+    integer(c_int) function read_of_c(pool, name, old_rank, first, count, elements) &
+        bind(c, name="perdure_read")
+      import :: c_int, c_char, c_ptr, c_int64_t
+      type(c_ptr), value :: pool, elements
+      character(kind=c_char), intent(in) :: name(*)
+      integer(c_int), value :: old_rank
+      integer(c_int64_t), value :: first, count
     end function
     integer(c_int) function scalar_of_c(pool, name, kind, address, bytes) &
       bind(c, name="perdure_scalar_typed")
@@ -347,8 +368,10 @@ contains
 
   ! Finds or makes the array `name` of 1 to 7 extents, of this rank. No extents: those that the pool
   ! has (perdure_e_not_found if it has none). `buffer`: copy and log, the program's own memory, as
-  ! c_loc(u) of an allocatable or target. Local.
-  integer(c_int) function perdure_array_open(pool, name, kind, extents, mode, array, flags, buffer)
+  ! c_loc(u) of an allocatable or target. `ranks`: perdure_rows (the last extent is divided anew),
+  ! perdure_same or perdure_by_hand, for a pool that another number of ranks made. Local.
+  integer(c_int) function perdure_array_open(pool, name, kind, extents, mode, array, flags, &
+                                             buffer, ranks)
     type(c_ptr), intent(in) :: pool
     character(len=*), intent(in) :: name
     integer(c_int), intent(in) :: kind, mode
@@ -356,13 +379,15 @@ contains
     type(perdure_array), intent(out) :: array
     integer(c_int), intent(in), optional :: flags
     type(c_ptr), intent(in), optional :: buffer
+    integer(c_int), intent(in), optional :: ranks
     type(c_array_options) :: options
     integer(c_int64_t), target :: shape_of_c(8)
     type(c_ptr) :: given
     integer(c_int) :: dimensions
     perdure_array_open = perdure_e_invalid
     if (size(extents) > ranks_max) return
-    options = c_array_options(0, c_null_ptr)
+    options = c_array_options(0, c_null_ptr, 0)
+    if (present(ranks)) options%ranks = ranks
     if (present(flags)) options%flags = flags
     if (present(buffer)) options%buffer = buffer
     array%kind = kind
@@ -432,6 +457,35 @@ contains
     do i = 1, size(found)
       call take_info(found(i), arrays(i))
     end do
+  end function
+
+  ! The same of what `old_rank` (from 0) has in the version that is gone on from, if another number
+  ! of ranks made the pool (perdure_status). Until the first commit. Local.
+  integer(c_int) function perdure_old_arrays(pool, old_rank, arrays)
+    type(c_ptr), intent(in) :: pool
+    integer, intent(in) :: old_rank
+    type(perdure_array_info), allocatable, intent(out) :: arrays(:)
+    type(c_array_info), allocatable :: found(:)
+    integer(c_size_t) :: count, i
+    allocate (arrays(0), found(0))
+    perdure_old_arrays = old_arrays_of_c(pool, old_rank, found, 0_c_size_t, count)
+    if (perdure_old_arrays /= perdure_ok) return
+    deallocate (arrays, found)
+    allocate (arrays(count), found(count))
+    perdure_old_arrays = old_arrays_of_c(pool, old_rank, found, count, count)
+    do i = 1, size(found)
+      call take_info(found(i), arrays(i))
+    end do
+  end function
+
+  ! Copies `count` elements from element `first` (from 1, in memory's order) of an array of an old
+  ! rank to the address `elements`. Until the first commit. Local.
+  integer(c_int) function perdure_read(pool, name, old_rank, first, count, elements)
+    type(c_ptr), intent(in) :: pool, elements
+    character(len=*), intent(in) :: name
+    integer, intent(in) :: old_rank
+    integer(c_int64_t), intent(in) :: first, count
+    perdure_read = read_of_c(pool, trim(name)//c_null_char, old_rank, first - 1, count, elements)
   end function
 
   subroutine take_info(from, to)

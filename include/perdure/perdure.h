@@ -39,7 +39,7 @@
  *   - On tmpfs a pool survives the death of processes, not of the node: see
  *     perdure_pool_status.survives_power_failure.
  *   - Arrays can be added, resized and removed at any time, from the next commit on.
- *   - A pool is tied to its number of ranks.
+ *   - A pool is tied to its number of ranks, unless it is opened with PERDURE_ANY_RANKS.
  */
 #ifndef PERDURE_PERDURE_H
 #define PERDURE_PERDURE_H
@@ -128,9 +128,22 @@ enum perdure_open_flags {
                               whole; otherwise that is PERDURE_E_DAMAGED */
   PERDURE_ANY_JOB = 16,    /* accept a pool of another job name, or one that was made in another
                               directory (moved, copied, or put in the place of this one) */
-  PERDURE_ANY_OWNER = 32   /* accept a directory and files that another user owns or may write to:
+  PERDURE_ANY_OWNER = 32,  /* accept a directory and files that another user owns or may write to:
                               whoever can write them can change what this job computes. Also
                               $PERDURE_ANY_OWNER=1 */
+  PERDURE_ANY_RANKS = 64   /* accept a pool that another number of ranks made, all of whose files
+                              all ranks see in `path`: perdure_restart() divides anew what it holds,
+                              and from the first commit on it is a pool of this number of ranks */
+};
+
+/* What an array is to the ranks together, for a pool that another number of ranks made. Where none
+ * is said, its box counts (perdure_array_box()); without that the restart is refused (RANKS). */
+enum perdure_ranks {
+  PERDURE_ROWS = 1,   /* one list over all ranks, in rank order: the first extent is divided anew.
+                         Each rank gets as many rows as its shape asks for, which must be all of
+                         them together; evenly with `shape` NULL */
+  PERDURE_SAME = 2,   /* equal on all ranks, which is checked */
+  PERDURE_BY_HAND = 3 /* the array begins as a new one; perdure_read() has the old contents */
 };
 
 /* How the time of emulated memory passes. */
@@ -166,6 +179,7 @@ typedef struct perdure_array_options {
                      more than 16 KiB needs whole pages, which hold nothing else and are of one
                      array; for smaller arrays, which are compared, and with PERDURE_MARKS or
                      PERDURE_COMPARE, any buffer will do. */
+  int ranks;      /* enum perdure_ranks; 0: its box counts */
 } perdure_array_options;
 
 typedef struct perdure_pool_status {
@@ -179,11 +193,14 @@ typedef struct perdure_pool_status {
   int survives_power_failure; /* 0: the pool survives the death of processes only */
   int fell_back;              /* 1: an older version was restored (PERDURE_ALLOW_OLDER) */
   int levels_under_way;       /* 1: a version is on its way to other levels, as this rank knows */
+  unsigned old_ranks;         /* that made the pool: until the first commit perdure_read() reads
+                                 what they had, if they are another number than now */
 } perdure_pool_status;
 
 /* Opens the pool in directory `path`, or makes it; what is above `path` must be there.
  * Collective. `options` may be NULL. BUSY at once if this process has the pool open.
- * Errors: BUSY, FOREIGN, RANKS, DAMAGED, NEWER_FORMAT, NO_SPACE, IO, UNSUPPORTED. */
+ * Errors: BUSY, FOREIGN, RANKS (also if a pool that is to get another number of ranks has levels,
+ * cached files or windows), DAMAGED, NEWER_FORMAT, NO_SPACE, IO, UNSUPPORTED. */
 PERDURE_API int perdure_open(const char* path, const perdure_options* options, perdure_pool** pool);
 
 /* Waits for an unfinished commit, then releases the pool, in any case. What was not committed is
@@ -240,6 +257,24 @@ typedef struct perdure_array_info {
 PERDURE_API int perdure_arrays(const perdure_pool* pool, uint64_t version,
                                perdure_array_info* arrays, size_t capacity, size_t* count);
 
+/* The extents that perdure_array_open() gives this rank with `shape` NULL, and `ranks` in its
+ * options: `dimensions` and `shape` (8 places) may be NULL. Before the restart, to make room for
+ * them. Local. NOT_FOUND; RANKS if another number of ranks made the pool and nothing is said. */
+PERDURE_API int perdure_stored_shape(const perdure_pool* pool, const char* name, int ranks,
+                                     unsigned* dimensions, uint64_t* shape);
+
+/* As perdure_arrays(), of what old rank `old_rank` has in the version that is gone on from, if
+ * another number of ranks made the pool. From the opening until the first commit, else STATE. */
+PERDURE_API int perdure_old_arrays(const perdure_pool* pool, unsigned old_rank,
+                                   perdure_array_info* arrays, size_t capacity, size_t* count);
+
+/* Copies elements [first, first + count) of an array of old rank `old_rank` to `elements`, in row-
+ * major order and of the type that the pool has; or of a scalar, whose elements are bytes if it has
+ * no type. From the opening until the first commit: STATE after it, and where the number of ranks
+ * is as before. Local; what is read is compared with its checksums. NOT_FOUND, INVALID, DAMAGED */
+PERDURE_API int perdure_read(perdure_pool* pool, const char* name, unsigned old_rank,
+                             uint64_t first, uint64_t count, void* elements);
+
 /* Ties `bytes` (1 to 16384) bytes at `address` to the scalar `name`: every commit saves them,
  * perdure_restart() writes them. The name "iteration" (an integer of 4 or 8 bytes) is shown by
  * `perdure run`. Local. `address` must stay valid until close. */
@@ -287,7 +322,12 @@ PERDURE_API int perdure_file(perdure_pool* pool, const char* path, FILE* stream)
 /* Gives every open array and scalar the contents of the newest version that all ranks
  * hold, and stores its number in *version; 0 means a new pool: arrays are zero, but the buffers
  * that the application gave and its scalars stay as they were. Collective; once, after the arrays
- * and scalars are opened and before the first commit. */
+ * and scalars are opened and before the first commit.
+ * If another number of ranks made the pool (PERDURE_ANY_RANKS), all of its arrays must be open on
+ * some rank, and scalars that are open here be the same on all old ranks (RANKS; SHAPE if shapes do
+ * not fit). Where old boxes overlap, the lowest rank's cells count; those that no old box had are
+ * zero, which a line on stderr says. The pool stays that of the old ranks until the first commit
+ * has returned; until then there is no perdure_restore() (STATE). */
 PERDURE_API int perdure_restart(perdure_pool* pool, uint64_t* version);
 
 /* A version that the pool keeps. */
@@ -337,8 +377,8 @@ PERDURE_API int perdure_write(perdure_array* array, uint64_t first, uint64_t cou
 /* Says where this rank's array lies in one that all ranks have together: its element 0 is element
  * `first` of an array of `global_shape`; both have as many extents as the array, and ranks' parts
  * may overlap. Versions note it: `perdure pool export` and perdure.read() of Python put the parts
- * together, and files of other levels can be read by another number of ranks. Say it at every
- * start. Local. INVALID if the array reaches beyond. */
+ * together, and another number of ranks can go on with them (PERDURE_ANY_RANKS). Say it at every
+ * start, before the restart. Local. INVALID if the array reaches beyond. */
 PERDURE_API int perdure_array_box(perdure_array* array, const uint64_t* global_shape,
                                   const uint64_t* first);
 

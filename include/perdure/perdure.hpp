@@ -41,97 +41,17 @@
 #include <random>
 #include <span>
 #include <sstream>
-#include <stdexcept>
 #include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "perdure/options.hpp"
 #include "perdure/perdure.h"
 
 namespace perdure {
 // Keeps these classes apart, for the linker, from those inside the library.
 inline namespace interface {
-
-// What a call of perdure.h failed with; what() is the sentence of perdure_last_error().
-class Error : public std::runtime_error {
- public:
-  Error(int code, const std::string& sentence) : std::runtime_error(sentence), code_(code) {}
-  int code() const noexcept { return code_; }  // a PERDURE_E code
-  // The fixed text for the code.
-  const char* meaning() const noexcept { return perdure_strerror(code_); }
-
- private:
-  int code_;
-};
-
-// Throws Error unless `code`, from a call of this thread, is PERDURE_OK.
-inline void check(int code) {
-  if (code != PERDURE_OK) throw Error(code, perdure_last_error());
-}
-
-inline const char* library_version() noexcept {
-  return perdure_library_version();  // "0.1.0"
-}
-
-enum class Mode {
-  copy = PERDURE_COPY,
-  twin = PERDURE_TWIN,
-  log = PERDURE_LOG,
-  flush = PERDURE_FLUSH
-};
-
-// How the time of emulated memory passes: see perdure.h.
-enum class Delay : int {
-  virtual_clock = PERDURE_DELAY_VIRTUAL,
-  wait = PERDURE_DELAY_WAIT,
-  drain = PERDURE_DELAY_DRAIN
-};
-
-// Extents in elements, 1 to 8 of them, row-major.
-using Shape = std::vector<std::uint64_t>;
-
-// How to open a pool: Pool("heat", {.must_exist = true}).
-struct Options {
-  bool must_exist = false;   // PERDURE_E_NOT_FOUND instead of making a pool
-  bool discard = false;      // throw away what an existing pool of this job holds
-  bool allow_older = false;  // if the newest version is damaged, restore the older one
-  bool any_job = false;      // accept a pool of another job name, or made in another directory
-  bool any_owner = false;    // accept what another user owns or may write to
-  std::string job = {};      // name of the job; empty: the program's name
-  std::string emulate = {};  // one of `perdure devices`; empty: $PERDURE_EMULATE
-  Delay delay = Delay::virtual_clock;  // how the time of emulated memory passes
-  unsigned copy_threads = 1;           // threads that copy and flush
-  unsigned keep = 0;                   // versions that can be restored; 0: as the pool has it, or 1
-
-  std::string levels = {};  // what is kept beyond the pool, as in perdure.h; empty: $PERDURE_LEVELS
-
-  // The same for perdure.h; points into this object.
-  perdure_options to_c() const noexcept {
-    perdure_options options{};
-    if (must_exist) options.flags |= PERDURE_MUST_EXIST;
-    if (discard) options.flags |= PERDURE_DISCARD;
-    if (allow_older) options.flags |= PERDURE_ALLOW_OLDER;
-    if (any_job) options.flags |= PERDURE_ANY_JOB;
-    if (any_owner) options.flags |= PERDURE_ANY_OWNER;
-    options.job = job.empty() ? nullptr : job.c_str();
-    options.emulate = emulate.empty() ? nullptr : emulate.c_str();
-    options.delay = static_cast<int>(delay);
-    options.copy_threads = copy_threads;
-    options.keep = keep;
-    options.levels = levels.empty() ? nullptr : levels.c_str();
-    return options;
-  }
-};
-
-// How to open an array: pool.array<double>("u", {n}, Mode::log, {.marks = true}).
-template <typename T>
-struct ArrayOptions {
-  std::optional<bool> checksums = {};  // of every block; default: yes for copy and log
-  bool marks = false;                  // log: the application calls mark()
-  bool compare = false;                // log: changed blocks are found by comparing
-  std::span<T> buffer = {};            // copy, log: the application's own, as in perdure.h
-};
 
 // The perdure_type of elements T; 0: there is none.
 template <typename T>
@@ -280,6 +200,17 @@ inline std::optional<std::uint64_t> size_in(const perdure_pool* pool, std::uint6
   return std::nullopt;
 }
 
+// First extent that this rank gets of the array `name`, if the pool has it.
+inline std::optional<std::uint64_t> stored_size(const perdure_pool* pool, const std::string& name,
+                                                int ranks) {
+  unsigned dimensions = 0;
+  std::uint64_t shape[8];
+  const int code = perdure_stored_shape(pool, name.c_str(), ranks, &dimensions, shape);
+  if (code == PERDURE_E_NOT_FOUND || code == PERDURE_E_RANKS) return std::nullopt;
+  check(code);
+  return shape[0];
+}
+
 // Who is asked before a pool commits or restores, as it has memory that moves.
 class Follower {
  public:
@@ -308,7 +239,7 @@ class FollowedVector final : public Follower {
   FollowedVector(perdure_pool* pool, std::string name, std::vector<T>& vector, Mode mode,
                  perdure_array_options options)
       : name_(std::move(name)), vector_(vector) {
-    if (const auto held = size_in(pool, 0, name_)) vector_.resize(*held);
+    if (const auto held = stored_size(pool, name_, options.ranks)) vector_.resize(*held);
     options.buffer = vector_.data();
     const Shape shape = shape_of(vector_.size());
     check(perdure_array_open(pool, name_.c_str(), type, static_cast<unsigned>(shape.size()),
@@ -426,11 +357,12 @@ class BytesState {
 class FollowedState final : public Follower {
  public:
   FollowedState(perdure_pool* pool, const std::string& name, std::function<std::string()> get,
-                std::function<void(const std::string&)> set)
+                std::function<void(const std::string&)> set, Ranks ranks)
       : name_(name),
         get_(std::move(get)),
         set_(std::move(set)),
-        array_(pool, "perdure.state." + name, bytes_, Mode::log, {PERDURE_MARKS, nullptr}) {
+        array_(pool, "perdure.state." + name, bytes_, Mode::log,
+               {PERDURE_MARKS, nullptr, static_cast<int>(ranks)}) {
     after_restart();
   }
   const std::string& name() const override { return array_.name(); }
@@ -579,6 +511,26 @@ class Pool {
     return arrays_of(handle_, version);
   }
 
+  // The arrays that an old rank has in the version that is gone on from, if another number of ranks
+  // made the pool (status().old_ranks); and elements of one, from `first` on. Until the first
+  // commit, else STATE. Local. Errors: NOT_FOUND, DAMAGED; SHAPE if its elements are no T.
+  std::vector<perdure_array_info> old_arrays(unsigned old_rank) const {
+    std::size_t count = 0;
+    check(perdure_old_arrays(handle_, old_rank, nullptr, 0, &count));
+    std::vector<perdure_array_info> arrays(count);
+    check(perdure_old_arrays(handle_, old_rank, arrays.data(), count, &count));
+    return arrays;
+  }
+  template <typename T>
+  void read(const std::string& name, unsigned old_rank, std::uint64_t first,
+            std::span<T> elements) const {
+    for (const perdure_array_info& info : old_arrays(old_rank)) {
+      if (name != info.name || info.type == type_of<T>()) continue;
+      throw Error(PERDURE_E_SHAPE, "array '" + name + "' of an old rank has other elements");
+    }
+    check(perdure_read(handle_, name.c_str(), old_rank, first, elements.size(), elements.data()));
+  }
+
   // Ties `value` to the scalar `name`: every commit saves it, restart() writes it. `value` must
   // stay where it is until the pool is closed. Local. Errors: SHAPE, NO_SPACE, INVALID.
   template <typename T>
@@ -593,15 +545,16 @@ class Pool {
 
   // Ties a text of any length to the pool: every commit saves it, restart() and restore() write it.
   // It stays as it is where the version lacks it. `text` must outlive the pool. Local.
-  void state(const std::string& name, std::string& text) {
+  // `ranks`: what happens to it on another number of ranks, same or by_hand (as a new one).
+  void state(const std::string& name, std::string& text, Ranks ranks = Ranks::none) {
     follow_state(
-        name, [&text] { return text; }, [&text](const std::string& found) { text = found; });
+        name, [&text] { return text; }, [&text](const std::string& found) { text = found; }, ranks);
   }
   // The same of an engine of <random>: std::mt19937, std::mt19937_64, std::minstd_rand. DAMAGED if
   // what the pool has is no text of such an engine. A distribution has a state too: reset() it in
   // each step.
   template <typename Engine>
-  void state(const std::string& name, Engine& engine) {
+  void state(const std::string& name, Engine& engine, Ranks ranks = Ranks::none) {
     static_assert(EngineText<Engine>::known,
                   "a state is a std::string, a mersenne twister or a linear congruential engine; "
                   "keep another engine as the std::string that it writes with <<");
@@ -621,7 +574,8 @@ class Pool {
             throw Error(PERDURE_E_DAMAGED, "state '" + name + "' is no engine of this type");
           }
           engine = read;
-        });
+        },
+        ranks);
   }
 
   // Each member that is named becomes a scalar of its own, so that a later program may add members,
@@ -732,6 +686,7 @@ class Pool {
     if (options.checksums == true) c_options.flags |= PERDURE_CHECKSUM;
     if (options.checksums == false) c_options.flags |= PERDURE_NO_CHECKSUM;
     c_options.buffer = options.buffer.data();
+    c_options.ranks = static_cast<int>(options.ranks);
     return c_options;
   }
   void add(std::unique_ptr<Follower> follower) {
@@ -744,8 +699,8 @@ class Pool {
     for (const auto& each : *followers_) call(*each);
   }
   void follow_state(const std::string& name, std::function<std::string()> get,
-                    std::function<void(const std::string&)> set) {
-    add(std::make_unique<FollowedState>(handle_, name, std::move(get), std::move(set)));
+                    std::function<void(const std::string&)> set, Ranks ranks) {
+    add(std::make_unique<FollowedState>(handle_, name, std::move(get), std::move(set), ranks));
   }
   void follow() const {
     for_followers([](Follower& each) { each.before_commit(); });

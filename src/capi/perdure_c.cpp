@@ -25,6 +25,10 @@ Status need(bool holds, const char* what) {
   return holds ? Status::success() : Status(Code::invalid_argument, what);
 }
 
+Status check_ranks(int ranks) {
+  return need(ranks >= 0 && ranks <= PERDURE_BY_HAND, "`ranks` is one of enum perdure_ranks, or 0");
+}
+
 template <typename T>
 Status store_value(const perdure::Result<T>& result, T* place) {
   if (!result.ok()) return result.status();
@@ -68,6 +72,7 @@ Status open_array(perdure_pool* pool, const char* name, perdure::ArrayShape shap
   given.of_program = true;
   given.marks = (options.flags & PERDURE_MARKS) != 0;
   given.compare = (options.flags & PERDURE_COMPARE) != 0;
+  given.ranks = static_cast<perdure::RankRule>(options.ranks);
   PERDURE_TRY_ASSIGN(auto opened, pool->pool->open_array(name, shape, given));
   perdure::FreedBuffers::watch(*opened);
   pool->arrays.push_back(std::make_unique<perdure_array>(perdure_array{opened, pool, element}));
@@ -80,16 +85,11 @@ const perdure_pool* pool_of(const perdure_array* array) {
 }
 
 // perdure_array_open() with the extents that the pool has.
-Status take_stored_extents(const perdure_pool& pool, const char* name, unsigned dimensions,
-                           std::vector<std::uint64_t>& extents) {
+perdure::Result<std::vector<std::uint64_t>> take_stored_extents(
+    const perdure_pool& pool, const char* name, unsigned dimensions,
+    const perdure_array_options& options) {
   PERDURE_TRY(need(dimensions == 0, "without a shape there are no dimensions: pass 0"));
-  const perdure::ArrayShape* const held = pool.pool->held_shape(name);
-  if (held == nullptr) {
-    return Status(Code::not_found, "the pool has no array ", perdure::quoted(name),
-                  ", so a shape is needed to make it");
-  }
-  extents = held->extents;
-  return Status::success();
+  return pool.pool->stored_extents(name, static_cast<perdure::RankRule>(options.ranks));
 }
 
 perdure_array_info info_of(const perdure::Pool& pool, const perdure::ArrayEntry& entry) {
@@ -103,6 +103,18 @@ perdure_array_info info_of(const perdure::Pool& pool, const perdure::ArrayEntry&
   info.checksums = entry.shape.checksums ? 1 : 0;
   info.open = pool.is_open(entry.name) ? 1 : 0;
   return info;
+}
+
+// Up to `capacity` of them. Parts of a window, or an object, are no arrays by their names alone.
+size_t list_arrays(const perdure::Pool& pool, const perdure::ArrayTable& held,
+                   perdure_array_info* arrays, size_t capacity) {
+  size_t found = 0;
+  for (auto at = held.begin(); at != held.end(); ++at) {
+    if (at.shared().part != 0) continue;
+    if (found < capacity) arrays[found] = info_of(pool, at.shared());
+    ++found;
+  }
+  return found;
 }
 
 // The bytes of elements [first, first + count), checked against the array.
@@ -170,9 +182,10 @@ int perdure_array_open(perdure_pool* pool, const char* name, int type, unsigned 
         need(name != nullptr && array != nullptr, "a name and a place for the array are needed"));
     quiesce(pool);
     const perdure_array_options given = options == nullptr ? perdure_array_options{} : *options;
+    PERDURE_TRY(check_ranks(given.ranks));
     std::vector<std::uint64_t> stored;
     if (shape == nullptr) {
-      PERDURE_TRY(take_stored_extents(*pool, name, dimensions, stored));
+      PERDURE_TRY_ASSIGN(stored, take_stored_extents(*pool, name, dimensions, given));
       dimensions = static_cast<unsigned>(stored.size());
       shape = stored.data();
     }
@@ -223,15 +236,42 @@ int perdure_arrays(const perdure_pool* pool, uint64_t version, perdure_array_inf
     PERDURE_TRY(need(count != nullptr && (arrays != nullptr || capacity == 0),
                      "a place for the count, and one for the arrays are needed"));
     quiesce(pool);
-    size_t found = 0;
     PERDURE_TRY_ASSIGN(const auto held, pool->pool->arrays_of(version));
-    for (auto at = held.begin(); at != held.end(); ++at) {
-      if (at.shared().part != 0) continue;  // of a window, or an object: no array by its name alone
-      if (found < capacity) arrays[found] = info_of(*pool->pool, at.shared());
-      ++found;
-    }
-    *count = found;
+    *count = list_arrays(*pool->pool, held, arrays, capacity);
     return Status::success();
+  });
+}
+
+int perdure_stored_shape(const perdure_pool* pool, const char* name, int ranks,
+                         unsigned* dimensions, uint64_t* shape) {
+  return guarded_on(pool, [&]() -> Status {
+    PERDURE_TRY(need(name != nullptr, "a name is needed"));
+    PERDURE_TRY(check_ranks(ranks));
+    PERDURE_TRY_ASSIGN(const auto extents,
+                       pool->pool->stored_extents(name, static_cast<perdure::RankRule>(ranks)));
+    if (dimensions != nullptr) *dimensions = static_cast<unsigned>(extents.size());
+    if (shape != nullptr) std::ranges::copy(extents, shape);
+    return Status::success();
+  });
+}
+
+int perdure_old_arrays(const perdure_pool* pool, unsigned old_rank, perdure_array_info* arrays,
+                       size_t capacity, size_t* count) {
+  return guarded_on(pool, [&]() -> Status {
+    PERDURE_TRY(need(count != nullptr && (arrays != nullptr || capacity == 0),
+                     "a place for the count, and one for the arrays are needed"));
+    PERDURE_TRY_ASSIGN(const auto held, pool->pool->arrays_of_old(old_rank));
+    *count = list_arrays(*pool->pool, held, arrays, capacity);
+    return Status::success();
+  });
+}
+
+int perdure_read(perdure_pool* pool, const char* name, unsigned old_rank, uint64_t first,
+                 uint64_t count, void* elements) {
+  return guarded_on(pool, [&]() -> Status {
+    PERDURE_TRY(need(name != nullptr && (elements != nullptr || count == 0),
+                     "a name and a place for the elements are needed"));
+    return pool->pool->read_old(name, old_rank, first, count, elements);
   });
 }
 
@@ -400,7 +440,8 @@ int perdure_status(const perdure_pool* pool, perdure_pool_status* status) {
                from.commit_ns,         from.commit_ns_last,
                from.committed_bytes,   from.restart_ns,
                from.model_ns,          from.survives_power_failure ? 1 : 0,
-               from.fell_back ? 1 : 0, pool->levels && pool->levels->is_under_way() ? 1 : 0};
+               from.fell_back ? 1 : 0, pool->levels && pool->levels->is_under_way() ? 1 : 0,
+               from.old_ranks};
     return Status::success();
   });
 }

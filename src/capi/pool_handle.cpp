@@ -14,6 +14,7 @@
 #include "ipv/object_set.hpp"
 #include "levels/levels.hpp"
 #include "pmem/region_format.hpp"
+#include "pool/rank_files.hpp"
 #include "pool_ends.hpp"
 #include "pool_energy.hpp"
 
@@ -31,7 +32,8 @@ namespace {
 thread_local std::string last_error;
 
 constexpr unsigned known_flags = PERDURE_CREATE | PERDURE_MUST_EXIST | PERDURE_DISCARD |
-                                 PERDURE_ALLOW_OLDER | PERDURE_ANY_JOB | PERDURE_ANY_OWNER;
+                                 PERDURE_ALLOW_OLDER | PERDURE_ANY_JOB | PERDURE_ANY_OWNER |
+                                 PERDURE_ANY_RANKS;
 
 std::string text_or(const char* text, const std::string& otherwise) {
   if (text != nullptr && *text != '\0') return text;
@@ -136,6 +138,7 @@ Result<OpenOptions> open_options(const perdure_options* given) {
   options.belongs = [](const std::string& name) {
     return parse_level_file_name(name).has_value() || is_part_name(name);
   };
+  options.any_ranks = (from.flags & PERDURE_ANY_RANKS) != 0;
   options.any_job = (from.flags & PERDURE_ANY_JOB) != 0;
   options.trust = trust_unless((from.flags & PERDURE_ANY_OWNER) != 0);
   options.pool.allow_older = (from.flags & PERDURE_ALLOW_OLDER) != 0;
@@ -172,6 +175,10 @@ Status open_handle(std::unique_ptr<Group> group, const char* path, const perdure
   const char* const levels = options == nullptr ? nullptr : options->levels;
   auto settings = parse_level_settings(text_or(levels, environment("PERDURE_LEVELS")));
   if (local.ok()) local = settings.status();
+  if (local.ok() && converted.ok()) {  // levels look at the rank files before they are opened
+    const OpenOptions& with = converted.value();
+    local = settle_names(path, group->rank(), group->ranks(), with.lock_wait_ms, with.trust);
+  }
   PERDURE_TRY(agree(*group, local));
   OpenOptions with = converted.take();
   PoolEnergy::attach(handle->energy, with.pool);

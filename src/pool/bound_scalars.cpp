@@ -83,6 +83,11 @@ std::uint64_t BoundScalars::iteration_of(const Catalogue& catalogue) const {
   return no_iteration;
 }
 
+bool BoundScalars::binds(const std::string& name) const {
+  return std::ranges::any_of(
+      bound_, [&](const BoundScalar& scalar) { return next_.scalars[scalar.entry].name == name; });
+}
+
 Status BoundScalars::check_fits(const Catalogue& target) const {
   for (const BoundScalar& scalar : bound_) {
     const ScalarEntry& mine = next_.scalars[scalar.entry];

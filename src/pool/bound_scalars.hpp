@@ -33,6 +33,7 @@ class BoundScalars {
   // The value of scalar "iteration" in `catalogue`, made of the next version; or no_iteration.
   std::uint64_t iteration_of(const Catalogue& catalogue) const;
 
+  bool binds(const std::string& name) const;
   // What is bound can take the contents of `target`.
   Status check_fits(const Catalogue& target) const;
   // The next version becomes `target`, which gets what is bound and it lacks.

@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <atomic>
 #include <memory>
+#include <set>
 
 #include "base/files.hpp"
 #include "pmem/file_device.hpp"
 #include "pool/noted_files.hpp"
+#include "pool/rank_files.hpp"
 #include "pool/versioned_array.hpp"
 
 namespace perdure {
@@ -19,13 +21,18 @@ struct OpenRank {
 };
 
 // Whose files they are is shown, and no reason not to look at them.
-Result<OpenRank> open_rank(const std::string& directory, std::uint32_t rank) {
+Result<OpenRank> open_rank(const std::string& path) {
   PERDURE_TRY_ASSIGN(
       auto device,
-      open_file_device(rank_file_path(directory, rank),
-                       {.read_only = true, .may_be_cut = true, .trust = Trust::anyone}));
+      open_file_device(path, {.read_only = true, .may_be_cut = true, .trust = Trust::anyone}));
   PERDURE_TRY_ASSIGN(auto region, check_region(*device));
   return OpenRank{std::move(device), std::move(region)};
+}
+
+std::string path_of_rank(const std::string& directory, const JobRecord& job, std::uint32_t rank) {
+  const auto opened = Directory::open(directory, Trust::anyone);
+  if (!opened.ok()) return rank_file_path(directory, rank);
+  return opened.value().path_of(current_rank_file(opened.value(), job, rank));
 }
 
 void note_versions(RankReport& report) {
@@ -66,23 +73,26 @@ RankReport inspect_rank(const std::string& directory, const JobRecord& job, std:
                         const InspectOptions& options) {
   RankReport report;
   report.rank = rank;
-  report.path = rank_file_path(directory, rank);
+  report.path = path_of_rank(directory, job, rank);
   const auto damage = [&report](const std::string& text) {
     report.findings.push_back({Severity::damage, text});
   };
-  auto open = open_rank(directory, rank);
+  auto open = open_rank(report.path);
   if (!open.ok()) {
     damage(open.status().message());
     return report;
   }
   const OpenRank& file = open.value();
   report.usable = true;
+  report.region = file.region;
   report.file_bytes = file.device->size_bytes();
   report.keep = file.region.geometry.slots - 1;
   const RegionIdentity& identity = file.region.identity;
-  if (!(identity.job_id == job.job_id) || identity.rank != rank || identity.ranks != job.ranks) {
-    damage("the file is rank " + std::to_string(identity.rank) + " of job " +
-           job_id_text(identity.job_id) + ": swapped or copied from another pool");
+  if (!is_file_of(file.region, job, rank)) {
+    damage("the file is rank " + std::to_string(identity.rank) + " of " +
+           std::to_string(identity.ranks) + " of job " + job_id_text(identity.job_id) +
+           ": swapped or copied from another pool, or of before the pool got " +
+           std::to_string(job.ranks) + " ranks");
   }
   report.slots = Slots(*file.device, file.region).read_all();
   report.judgement = judge_slots(report.slots);
@@ -100,15 +110,17 @@ RankReport inspect_rank(const std::string& directory, const JobRecord& job, std:
   return report;
 }
 
-// The ranks below `ranks` whose files are there.
-Result<std::vector<std::uint32_t>> ranks_there(const Directory& directory, std::uint32_t ranks) {
+// The ranks of the pool whose files are there.
+Result<std::vector<std::uint32_t>> ranks_there(const Directory& directory, const JobRecord& job) {
   PERDURE_TRY_ASSIGN(auto names, directory.names());
-  std::vector<std::uint32_t> there;
+  std::set<std::uint32_t> there;
   for (const std::string& name : names) {
-    const auto rank = rank_of_file(name);
-    if (rank && *rank < ranks) there.push_back(*rank);
+    const auto next = rank_of_next_file(name);
+    const auto rank = next ? next : rank_of_file(name);
+    if (!rank || *rank >= job.ranks) continue;
+    if (!next || current_rank_file(directory, job, *rank) == name) there.insert(*rank);
   }
-  return there;
+  return std::vector<std::uint32_t>(there.begin(), there.end());
 }
 
 // However many ranks the job record claims, only what is there is looked at.
@@ -234,7 +246,7 @@ PoolReport inspect_ranks(const JobRecord& job, const std::map<std::uint32_t, std
 Result<PoolReport> inspect_pool(const std::string& directory, const InspectOptions& options) {
   PERDURE_TRY_ASSIGN(auto opened, Directory::open(directory, Trust::anyone));
   PERDURE_TRY_ASSIGN(auto job, read_job_record(opened));
-  PERDURE_TRY_ASSIGN(auto there, ranks_there(opened, job.ranks));
+  PERDURE_TRY_ASSIGN(auto there, ranks_there(opened, job));
   std::map<std::uint32_t, std::string> files;
   for (const std::uint32_t rank : there) files.emplace(rank, directory);
   PoolReport report = inspect_ranks(job, files, options);
@@ -299,7 +311,10 @@ Result<DumpedArray> dump_array(const std::string& directory, std::uint32_t rank,
 
 Result<DumpedArray> read_array(const std::string& directory, std::uint32_t rank,
                                const std::string& name, std::uint32_t part, std::uint64_t version) {
-  PERDURE_TRY_ASSIGN(auto open, open_rank(directory, rank));
+  PERDURE_TRY_ASSIGN(const auto opened, Directory::open(directory, Trust::anyone));
+  PERDURE_TRY_ASSIGN(const auto job, read_job_record(opened));
+  const std::string path = opened.path_of(current_rank_file(opened, job, rank));
+  PERDURE_TRY_ASSIGN(auto open, open_rank(path));
   const Slots slots(*open.device, open.region);
   const SlotView view = slots.read(slots.slot_of(version));
   if (!view.body || view.body->version != version) return overtaken(slots, version);
@@ -308,8 +323,8 @@ Result<DumpedArray> read_array(const std::string& directory, std::uint32_t rank,
     return Status(Code::not_found, "version ", version, " of rank ", rank, " has no array ",
                   quoted(name));
   }
-  DumpedArray dumped{version, entry->shape, std::vector<std::byte>(entry->size_bytes),
-                     rank_file_path(directory, rank), entry->copy_offset(entry->copy)};
+  DumpedArray dumped{version, entry->shape, std::vector<std::byte>(entry->size_bytes), path,
+                     entry->copy_offset(entry->copy)};
   const Status read = verify_and_copy(*open.device, *entry, open.region.geometry.block_bytes,
                                       dumped.bytes.data(), nullptr);
   PERDURE_TRY(check_still_there(slots, version, view.body->incarnation));
@@ -326,14 +341,18 @@ struct PoolFiles {
   std::vector<std::string> unfinished;
 };
 
-// `ranks`: of the pool; a file of a higher number is not its own.
-Result<PoolFiles> pool_files(const Directory& directory, std::uint32_t ranks) {
+// `job`: null if the record says nothing, and then all rank files are the pool's; else one of a
+// higher number is its own only if it was so before the pool got another number of ranks.
+Result<PoolFiles> pool_files(const Directory& directory, const JobRecord* job) {
   PERDURE_TRY_ASSIGN(auto names, directory.names());
   PoolFiles files;
   for (const std::string& name : names) {
     const auto rank = rank_of_file(name);
-    if (rank && *rank < ranks) files.ranks.push_back(name);
-    if (is_unfinished(name)) files.unfinished.push_back(name);
+    const bool is_rank = rank && (job == nullptr || *rank < job->ranks);
+    if (is_rank) files.ranks.push_back(name);
+    const bool old = rank && !is_rank && is_remains(directory, *job, name);
+    const bool next = rank_of_next_file(name).has_value();
+    if (is_unfinished(name) || next || old) files.unfinished.push_back(name);
   }
   return files;
 }
@@ -363,8 +382,7 @@ Status remove_pool(const std::string& path, Trust trust,
   const Directory& directory = opened;
   auto job = read_job_record(directory);
   if (!job.ok() && job.status().code() != Code::damaged) return job.status();
-  const std::uint32_t ranks = job.ok() ? job.value().ranks : ~std::uint32_t{0};
-  PERDURE_TRY_ASSIGN(const auto files, pool_files(directory, ranks));
+  PERDURE_TRY_ASSIGN(const auto files, pool_files(directory, job.ok() ? &job.value() : nullptr));
   std::vector<std::unique_ptr<Device>> held;
   PERDURE_TRY(lock_ranks(directory, files, trust, held));
   for (const std::string& name : files.ranks) PERDURE_TRY(directory.remove_file(name));

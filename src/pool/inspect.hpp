@@ -37,6 +37,7 @@ struct Finding {
 struct RankReport {
   std::uint32_t rank = 0;
   std::string path;
+  Region region;  // if it is usable
   std::uint64_t file_bytes = 0;
   std::uint32_t keep = 0;                        // versions that the file has room for
   bool usable = false;                           // the header could be read

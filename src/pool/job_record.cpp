@@ -11,6 +11,7 @@
 
 #include "base/checksum.hpp"
 #include "base/quantity.hpp"
+#include "pool/catalogue.hpp"
 #include "pool/job_record_format.hpp"
 
 namespace perdure {
@@ -24,6 +25,7 @@ std::uint64_t record_checksum(const JobRecordFormat& format) {
 }
 
 constexpr const char* fresh_suffix = ".new";
+constexpr const char* next_suffix = ".next";
 
 }  // namespace
 
@@ -41,6 +43,10 @@ std::string fresh_rank_file_name(std::uint32_t rank) {
   return rank_file_name(rank) + fresh_suffix;
 }
 
+std::string next_rank_file_name(std::uint32_t rank) {
+  return rank_file_name(rank) + next_suffix;
+}
+
 std::string rank_file_path(const std::string& directory, std::uint32_t rank) {
   return directory + "/" + rank_file_name(rank);
 }
@@ -49,6 +55,11 @@ std::optional<std::uint32_t> rank_of_file(const std::string& name) {
   if (!name.starts_with("rank-")) return std::nullopt;
   const auto rank = number_in<std::uint32_t>(name.substr(std::strlen("rank-")));
   return rank && name == rank_file_name(*rank) ? rank : std::nullopt;
+}
+
+std::optional<std::uint32_t> rank_of_next_file(const std::string& name) {
+  if (!name.ends_with(next_suffix)) return std::nullopt;
+  return rank_of_file(name.substr(0, name.size() - std::strlen(next_suffix)));
 }
 
 bool is_unfinished(const std::string& name) {
@@ -101,7 +112,18 @@ Result<JobRecord> read_job_record(const Directory& directory) {
                    format.job_name,
                    format.ranks,
                    format.created_ns,
-                   {format.place.path_checksum, format.place.device, format.place.inode}};
+                   {format.place.path_checksum, format.place.device, format.place.inode},
+                   {},
+                   format.generation};
+}
+
+Status check_place(const JobRecord& record, const Directory& directory) {
+  if (record.place.allows(place_of(directory))) return Status::success();
+  return Status(Code::foreign, "the pool ", directory.path(), " (job ", quoted(record.job_name),
+                ", ", job_id_text(record.job_id),
+                ") was made in another directory: it was moved or copied, or another pool was put "
+                "in the place of this one; if it is the right one, `perdure pool adopt ",
+                directory.path(), "`");
 }
 
 std::string job_record_bytes(const JobRecord& record, const PoolPlace& place) {
@@ -115,6 +137,7 @@ std::string job_record_bytes(const JobRecord& record, const PoolPlace& place) {
   std::memcpy(format.job_name, record.job_name.data(), record.job_name.size());
   format.created_ns = record.created_ns;
   format.place = {place.path_checksum, place.device, place.inode};
+  format.generation = record.generation;
   format.checksum = record_checksum(format);
   return {reinterpret_cast<const char*>(&format), sizeof format};
 }

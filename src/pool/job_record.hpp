@@ -37,6 +37,9 @@ struct JobRecord {
   PoolPlace place;  // where it was made
   // Of what levels keep: which of the job's histories it belongs to (levels/lineage.hpp).
   JobId lineage = {};
+  // Rank files of an earlier one are of before the pool got another number of ranks
+  // (rank_change.hpp).
+  std::uint64_t generation = 0;
 };
 // The first lineage of a job has the job's id.
 inline const JobId& lineage_of(const JobId& job, const JobId& lineage) {
@@ -56,13 +59,20 @@ std::string rank_file_path(const std::string& directory, std::uint32_t rank);
 std::string rank_file_name(std::uint32_t rank);
 // The name of a file that will be the rank's, until it is whole.
 std::string fresh_rank_file_name(std::uint32_t rank);
+// The name of a file that will be the rank's when the pool gets another number of ranks.
+std::string next_rank_file_name(std::uint32_t rank);
 // The rank whose file has this name, if it is the name of one.
 std::optional<std::uint32_t> rank_of_file(const std::string& name);
 // Whether a job record, or a rank's file, has this name until it is whole.
 bool is_unfinished(const std::string& name);
+// The rank of which next_rank_file_name() gives this.
+std::optional<std::uint32_t> rank_of_next_file(const std::string& name);
 
 // Code::not_found when there is none, damaged or newer_format when it can't be used.
 Result<JobRecord> read_job_record(const Directory& directory);
+
+// pool.F5 of pool_directory.hpp.
+Status check_place(const JobRecord& record, const Directory& directory);
 
 // The bytes of a record; a place that is zero allows any directory.
 std::string job_record_bytes(const JobRecord& record, const PoolPlace& place);

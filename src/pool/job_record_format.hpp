@@ -13,7 +13,7 @@
 namespace perdure {
 
 constexpr std::uint64_t job_record_magic = 0x31424f4a44524550U;  // "PERDJOB1"
-constexpr std::uint32_t job_record_version = 2;
+constexpr std::uint32_t job_record_version = 3;
 
 // The directory in which the pool was made, for telling it from one that was put in its place.
 struct PlaceFormat {
@@ -30,10 +30,11 @@ struct JobRecordFormat {
   char job_name[job_name_bytes];
   std::uint64_t created_ns;  // since 1970
   PlaceFormat place;
-  std::uint64_t checksum;  // CRC-64 of all bytes before it
+  std::uint64_t generation;  // of its rank files, which have this one or a later one
+  std::uint64_t checksum;    // CRC-64 of all bytes before it
 };
-static_assert(sizeof(JobRecordFormat) == 136);
+static_assert(sizeof(JobRecordFormat) == 144);
 static_assert(offsetof(JobRecordFormat, job_name) == 32);
-static_assert(offsetof(JobRecordFormat, checksum) == 128);
+static_assert(offsetof(JobRecordFormat, checksum) == 136);
 
 }  // namespace perdure

@@ -227,6 +227,10 @@ bool NotedFiles::has(const std::string& full_path) const {
   return std::ranges::find(files_, full_path, &NotedFile::full_path) != files_.end();
 }
 
+bool NotedFiles::names(const std::string& path) const {
+  return std::ranges::find(files_, path, &NotedFile::path) != files_.end();
+}
+
 NotedFile* NotedFiles::find(const std::string& path) {
   const auto found = std::ranges::find(files_, path, &NotedFile::path);
   return found == files_.end() ? nullptr : &*found;
@@ -260,9 +264,18 @@ void NotedFiles::undo_note() {
 }
 
 Result<std::optional<FileNote>> NotedFiles::first_note(const std::string& path) const {
+  PERDURE_TRY_ASSIGN(auto own, first_note_of(rank_, path));
+  for (std::uint32_t rank = 0; !own && rank < old_ranks_; ++rank) {
+    PERDURE_TRY_ASSIGN(own, first_note_of(rank, path));
+  }
+  return own;
+}
+
+Result<std::optional<FileNote>> NotedFiles::first_note_of(std::uint32_t rank,
+                                                          const std::string& path) const {
   if (directory_.empty()) return std::optional<FileNote>();
   PERDURE_TRY_ASSIGN(const auto directory, Directory::open(directory_, Trust::anyone));
-  const std::string name = first_note_name(rank_, path);
+  const std::string name = first_note_name(rank, path);
   auto file = directory.open_file(name, FileAccess::read);
   if (file.status().code() == Code::not_found) return std::optional<FileNote>();
   PERDURE_TRY(file.status());

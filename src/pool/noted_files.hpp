@@ -84,8 +84,12 @@ class NotedFiles {
   // Where the first lengths are kept; without it nowhere.
   void set_place(const std::string& directory, std::uint32_t rank, const JobId& job);
 
+  // Of the ranks that made the pool, where others go on: their first lengths count as well.
+  void set_old_ranks(std::uint32_t ranks) { old_ranks_ = ranks; }
+
   bool empty() const { return files_.empty(); }
   bool has(const std::string& full_path) const;
+  bool names(const std::string& path) const;
   // Of this path, if it was named.
   NotedFile* find(const std::string& path);
   void add(NotedFile file) { files_.push_back(std::move(file)); }
@@ -109,12 +113,14 @@ class NotedFiles {
   Status flush() const;
   void put(const FileNote& note);
   Result<std::optional<FileNote>> first_note(const std::string& path) const;
+  Result<std::optional<FileNote>> first_note_of(std::uint32_t rank, const std::string& path) const;
   Status keep_first_note(const FileNote& note) const;
 
   Catalogue& next_;
   std::vector<NotedFile> files_;
   std::string directory_;
   std::uint32_t rank_ = 0;
+  std::uint32_t old_ranks_ = 0;
   JobId job_;
 };
 

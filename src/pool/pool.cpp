@@ -37,17 +37,23 @@ OpenPools<Pool*>& open_pools() {
 
 }  // namespace
 
-Status format_slots(Device& device, const Region& region) {
+Status format_slots(Device& device, const Region& region, const EmptyVersion& begin) {
   Slots slots(device, region);
+  const std::uint64_t parent = begin.version == 0 ? 0 : begin.version - 1;
   Catalogue empty;
+  empty.version = begin.version;
+  empty.parent = parent;
+  empty.incarnation = begin.incarnation;
   empty.allocated_end = region.data_offset;
   PERDURE_TRY(slots.store_body(empty));
-  slots.store_state({SlotState::open, 1});
-  for (std::uint32_t slot = 2; slot < slots.count(); ++slot) {
-    slots.store_state({SlotState::unused, slot});
+  for (std::uint32_t slot = 0; slot < slots.count(); ++slot) {
+    const bool used =
+        slot == slots.slot_of(begin.version) || slot == slots.slot_of(begin.version + 1);
+    if (!used) slots.store_state({SlotState::unused, slot});
   }
+  slots.store_state(state_of(SlotState::open, begin.version + 1, begin.version));
   PERDURE_TRY(device.fence());
-  slots.store_state({SlotState::complete, 0});
+  slots.store_state(state_of(SlotState::complete, begin.version, parent));
   return device.fence();
 }
 
@@ -67,20 +73,31 @@ Pool::~Pool() {
   open_pools().remove(directory_, this);
 }
 
-void Pool::set_directory(const std::string& directory) {
+void Pool::set_directory(const std::string& directory, std::unique_ptr<RankChange> change) {
   directory_ = canonical(directory);
+  change_ = std::move(change);
+  note_place();
+  open_pools().add(directory_, this);
+  files_.set_place(directory_, group_.rank(), job_id());
+  if (!change_) return;
+  status_.version = change_->old().version();
+  status_.old_ranks = change_->old().ranks();
+  files_.set_old_ranks(change_->old().ranks());
+}
+
+// What check_place() compares with.
+void Pool::note_place() {
   // Whose it is was looked at when the pool was opened.
   auto record = open_file(job_record_path(directory_), FileAccess::read, Trust::anyone);
   if (record.ok()) record_ = record.take();
   struct stat found{};
-  const std::string path = rank_file_path(directory_, group_.rank());
+  const std::string path =
+      change_ ? directory_ + "/" + change_->file_name() : rank_file_path(directory_, group_.rank());
   if (::stat(path.c_str(), &found) == 0) {
     path_ = path;
     path_device_ = found.st_dev;
     path_inode_ = found.st_ino;
   }
-  open_pools().add(directory_, this);
-  files_.set_place(directory_, group_.rank(), job_id());
 }
 
 Pool* Pool::find(const std::string& directory) {
@@ -102,6 +119,7 @@ Result<std::unique_ptr<Pool>> Pool::attach(std::unique_ptr<Device> device, const
   pool->open_.read_names();
   pool->status_.version = pool->recovered_.choice.version;
   pool->status_.fell_back = pool->recovered_.choice.fell_back;
+  pool->status_.old_ranks = group.ranks();
   pool->status_.survives_power_failure =
       pool->device_->describe().persistence == PersistenceClass::power_failure;
   return pool;
@@ -239,6 +257,7 @@ Status Pool::check_joinable(const Companion& companion) const {
   if (companion.name().starts_with("file ") && files_.has(companion.name().substr(5))) {
     return not_both(companion.name().substr(5));
   }
+  PERDURE_TRY(check_changing());
   if (restarted_) return Status::success();
   return Status(Code::wrong_state, companion.name(),
                 " can be committed with a pool only when the pool has restarted; call "
@@ -448,7 +467,7 @@ Result<std::uint64_t> Pool::commit_staged(const Status& ready) {
 }
 
 // The version exists: it is the newest, and its participants have new roles.
-void Pool::take_version(const VersionUnderWay& version) {
+void Pool::take_roles(const VersionUnderWay& version) {
   next_.version = version.catalogue.version + 1;
   next_.parent = version.catalogue.version;
   retained_.note(version.catalogue);
@@ -461,6 +480,10 @@ void Pool::take_version(const VersionUnderWay& version) {
   }
   open_.drop_retired(version, version.catalogue.arrays);
   head_incarnation_ = version.catalogue.incarnation;
+}
+
+void Pool::take_version(const VersionUnderWay& version) {
+  take_roles(version);
   for (Companion* companion : companions_) companion->committed(version.catalogue.version);
   if (options_.taker != nullptr) options_.taker->committed(version.catalogue);
   if (options_.committed) options_.committed(version.catalogue.version);
@@ -496,6 +519,10 @@ Result<std::uint64_t> Pool::finish_commit(VersionUnderWay version, const Status&
   }
   successor_open_ = result.status.ok();
   take_version(version);
+  if (change_) {
+    broken_ = finish_change();
+    PERDURE_TRY(broken_);
+  }
   note_commit(version, version.blocked_ns + monotonic_ns() - start_ns, bytes);
   return status_.version;
 }

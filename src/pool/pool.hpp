@@ -31,6 +31,7 @@
 #include "pool/companion.hpp"
 #include "pool/noted_files.hpp"
 #include "pool/open_arrays.hpp"
+#include "pool/rank_change.hpp"
 #include "pool/recover.hpp"
 #include "pool/retained.hpp"
 #include "pool/run_page.hpp"
@@ -64,10 +65,15 @@ struct PoolStatus {
   std::uint64_t model_ns = 0;
   bool survives_power_failure = false;
   bool fell_back = false;
+  std::uint32_t old_ranks = 0;  // that made the pool; others go on with it until their first commit
 };
 
-// Makes version 0, which holds nothing, on a device that format_region() prepared.
-Status format_slots(Device& device, const Region& region);
+// Makes a version that holds nothing, on a device that format_region() prepared.
+struct EmptyVersion {
+  std::uint64_t version = 0;
+  std::uint64_t incarnation = 0;
+};
+Status format_slots(Device& device, const Region& region, const EmptyVersion& begin = {});
 
 class Pool {
  public:
@@ -106,6 +112,15 @@ class Pool {
     const ArrayId* const found = open_.find_entry({name, part});
     return found == nullptr ? nullptr : &next_.arrays.shared_at(*found).shape;
   }
+  // The extents that the pool has of an array; Code::not_found. If another number of ranks made it,
+  // those that this rank gets by `rule`.
+  Result<std::vector<std::uint64_t>> stored_extents(const std::string& name, RankRule rule) const;
+  // The arrays that an old rank has in the version that is gone on from, and elements of one, or
+  // of a scalar; the array's type and elements. From attach() until the first commit if another
+  // number of ranks made the pool, else Code::wrong_state. Local.
+  Result<ArrayTable> arrays_of_old(std::uint32_t old_rank) const;
+  Status read_old(const std::string& name, std::uint32_t old_rank, std::uint64_t first,
+                  std::uint64_t count, void* to) const;
   // The lowest part of `name` that the next version holds and that is not open.
   std::optional<std::uint32_t> first_closed_part(const std::string& name) const {
     return open_.first_closed_part(name);
@@ -121,9 +136,7 @@ class Pool {
   Result<std::uint64_t> restart();
 
   // The versions that restore() accepts, newest first. From attach() on.
-  std::vector<VersionInfo> versions() const {
-    return retained_.versions(head(), open_slot_index());
-  }
+  std::vector<VersionInfo> versions() const;
   // [collective] All arrays, but those in flush mode, and all scalars take the contents of
   // `version`, which is the newest one then: the next commit's version is made from it. In place of
   // restart(), or at any time after it. An array or scalar that it lacks becomes zero, or stays as
@@ -172,8 +185,9 @@ class Pool {
   Status add_companion(Companion& companion, bool kept);
   void remove_companion(Companion& companion);
 
-  // Where it was opened; "" if it was not opened as a directory.
-  void set_directory(const std::string& directory);
+  // Where it was opened; "" if it was not opened as a directory. `change`: another number of ranks
+  // made it (pool_ranks.cpp).
+  void set_directory(const std::string& directory, std::unique_ptr<RankChange> change = nullptr);
   const std::string& directory() const { return directory_; }
   // The number of the version that the next commit makes.
   std::uint64_t next_version() const { return next_.version; }
@@ -232,6 +246,7 @@ class Pool {
   // Damage of data, with rank, file and remedy.
   Status located(const Status& status) const;
   Status check_place(std::uint64_t now_ns);
+  void note_place();
   Status check_committable() const;
   // Arrays and scalars (pool_arrays.cpp).
   Status check_closed(const std::string& name, std::uint32_t part) const;
@@ -244,12 +259,22 @@ class Pool {
   Status take_newest_file();
   static Status not_both(const std::string& path);
   Status load_all();
+  // Another number of ranks (pool_ranks.cpp).
+  Status check_changing() const;
+  Result<Catalogue> plan_scalars() const;
+  Status agree_on_files(const Catalogue& held) const;
+  Status take_old_contents(class Redistribution& redistribution, const Catalogue& held);
+  Status commit_old_version(std::uint64_t committed_ns);
+  Status forget_version(std::uint64_t version);
+  Result<std::uint64_t> restart_changed();
+  Status finish_change();
   Status load_array(OpenArrays::OpenArray& open);
   // Versions (pool_versions.cpp).
   void read_retained();
   void hold_extents();
   Status verify_arrays(const Catalogue& catalogue) const;
   Result<std::uint64_t> restart_now();
+  void note_restarted(std::uint64_t start_ns);
   Status make_recovered_newest(const std::function<Status()>& when_newest);
   Status check_held(std::uint64_t version) const;
   Result<Catalogue> check_restorable(std::uint64_t version) const;
@@ -269,6 +294,7 @@ class Pool {
   Status finish_before_staging();
   Result<std::uint64_t> finish_commit(VersionUnderWay version, const Status& saved,
                                       std::uint64_t bytes);
+  void take_roles(const VersionUnderWay& version);
   void take_version(const VersionUnderWay& version);
   void note_commit(const VersionUnderWay& version, std::uint64_t blocked_ns, std::uint64_t bytes);
   BackgroundSaver& saver();
@@ -297,6 +323,7 @@ class Pool {
   std::uint64_t path_device_ = 0;
   std::uint64_t path_inode_ = 0;
   std::uint64_t path_seen_ns_ = 0;
+  std::unique_ptr<RankChange> change_;  // under way until the first commit
   std::vector<Companion*> companions_;
   std::uint64_t head_incarnation_ = 0;
   bool restarted_ = false;

@@ -74,6 +74,7 @@ Result<VersionedArray*> Pool::open_array(const std::string& name, const ArraySha
   PERDURE_TRY(check_closed(name, options.part));
   const OpenArrays::Key key{name, options.part};
   const bool known = open_.find_entry(key) != nullptr;
+  if (change_ && !restarted_) change_->say(name, options.ranks);
   if (!known) PERDURE_TRY(plan_array(name, shape, options));
   const ArrayId entry = *open_.find_entry(key);
   if (const ArrayShape& held = next_.arrays.shared_at(entry).shape; !(held == shape)) {

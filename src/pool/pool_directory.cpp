@@ -9,6 +9,8 @@
 #include "pool/catalogue.hpp"
 #include "pool/job_record.hpp"
 #include "pool/judgement.hpp"
+#include "pool/rank_change.hpp"
+#include "pool/rank_files.hpp"
 
 namespace perdure {
 namespace {
@@ -23,10 +25,12 @@ struct Sight {
 // The same for all ranks, after they have exchanged it.
 struct Situation {
   bool exists = false;
+  bool other_ranks = false;  // made it, and that is accepted
 };
 
 Result<Sight> look(const std::string& path, const Group& group, const OpenOptions& options) {
   Sight sight;
+  PERDURE_TRY(settle_names(path, group.rank(), group.ranks(), options.lock_wait_ms, options.trust));
   auto directory = Directory::open(path, options.trust);
   if (directory.status().code() == Code::not_found) return sight;
   if (!directory.ok()) return directory.status();
@@ -50,9 +54,10 @@ Status check_owner(const std::string& directory, const Sight& sight, const Group
                   quoted(sight.job.job_name), ", this is ", quoted(options.job_name),
                   "; use another directory, or, if the program was renamed, PERDURE_ANY_JOB");
   }
-  if (!options.discard && sight.job.ranks != group.ranks()) {
+  if (!options.discard && !options.any_ranks && sight.job.ranks != group.ranks()) {
     return Status(Code::rank_mismatch, "the pool ", directory, " was made by ", sight.job.ranks,
-                  " ranks, this job has ", group.ranks(), "; start ", sight.job.ranks, " ranks");
+                  " ranks, this job has ", group.ranks(), "; start ", sight.job.ranks,
+                  " ranks, or open it with PERDURE_ANY_RANKS");
   }
   return Status::success();
 }
@@ -64,7 +69,7 @@ Status check_presence(const std::string& directory, const Sight& sight, const Gr
     return Status(Code::not_found, directory, " holds no job record for rank ", group.rank(),
                   " although other ranks have one: this node's part of the pool is missing");
   }
-  if (!sight.file) {
+  if (!sight.file && sight.job.ranks == group.ranks()) {
     return Status(
         Code::not_found, rank_file_path(directory, group.rank()),
         " is missing: without it no version is complete; bring the file back; `perdure pool show ",
@@ -90,19 +95,28 @@ Result<Situation> agree_on_situation(const std::string& directory, const Result<
     local = Status(Code::invalid_argument, "a pool keeps 1 to ", slots_max - 1, " versions, not ",
                    options.keep);
   }
-  std::uint64_t keep[] = {options.keep, ~std::uint64_t{options.keep}};
-  PERDURE_TRY(agree_max(group, local, keep));
-  if (keep[0] != ~keep[1]) {
+  const std::uint64_t ranks = sight.record ? sight.job.ranks : 0;
+  std::uint64_t all[] = {options.keep, ~std::uint64_t{options.keep}, ranks,
+                         sight.record ? ~ranks : 0};
+  PERDURE_TRY(agree_max(group, local, all));
+  if (all[0] != ~all[1]) {
     return Status(Code::invalid_argument, "the ranks ask for different numbers of versions, ",
-                  ~keep[1], " to ", keep[0]);
+                  ~all[1], " to ", all[0]);
   }
-  return Situation{exists};
+  if (exists && all[2] != ~all[3]) {
+    return Status(Code::foreign, "the ranks' parts of ", directory, " were made by ", ~all[3],
+                  " and by ", all[2], " ranks: they belong to different pools");
+  }
+  const bool others = exists && !options.discard && sight.job.ranks != group.ranks();
+  return Situation{exists, others};
 }
 
 Result<std::unique_ptr<Device>> open_rank_file(const std::string& path, bool create,
                                                const OpenOptions& options) {
-  return open_file_device(
-      path, {.create = create, .lock_wait_ms = options.lock_wait_ms, .trust = options.trust});
+  PERDURE_TRY_ASSIGN(auto device, open_file_device(path, {.create = create,
+                                                          .lock_wait_ms = options.lock_wait_ms,
+                                                          .trust = options.trust}));
+  return options.around ? options.around(std::move(device)) : std::move(device);
 }
 
 // pool.F1: a rank file in a directory without a job record may be overwritten only if it holds
@@ -127,6 +141,7 @@ bool must_stay(const Status& status) {
 Status remove_rest(const Directory& directory, std::uint32_t rank, const OpenOptions& options) {
   PERDURE_TRY(directory.remove_file(rank_file_name(rank)));
   PERDURE_TRY(directory.remove_file(fresh_rank_file_name(rank)));
+  PERDURE_TRY(directory.remove_file(next_rank_file_name(rank)));
   if (!options.discard) return Status::success();
   PERDURE_TRY_ASSIGN(const auto names, directory.names());
   for (const std::string& name : names) {
@@ -206,23 +221,12 @@ Status make_pool(const std::string& path, Group& group, const OpenOptions& optio
 Status check_identity(const std::string& path, const Region& region, const JobRecord& record,
                       const Group& group) {
   const RegionIdentity& identity = region.identity;
-  if (identity.job_id == record.job_id && identity.rank == group.rank() &&
-      identity.ranks == group.ranks()) {
+  if (is_file_of(region, record, group.rank()) && record.ranks == group.ranks()) {
     return Status::success();
   }
   return Status(Code::foreign, path, " is the file of rank ", identity.rank, " of ", identity.ranks,
                 " of job ", job_id_text(identity.job_id), ", not of rank ", group.rank(),
                 " of job ", job_id_text(record.job_id), ": files were swapped or copied");
-}
-
-// pool.F5.
-Status check_place(const JobRecord& record, const Directory& directory) {
-  if (record.place.allows(place_of(directory))) return Status::success();
-  return Status(Code::foreign, "the pool ", directory.path(), " (job ", quoted(record.job_name),
-                ", ", job_id_text(record.job_id),
-                ") was made in another directory: it was moved or copied, or another pool was put "
-                "in the place of this one; if it is the right one, `perdure pool adopt ",
-                directory.path(), "`");
 }
 
 Status check_keep(const std::string& path, const Region& region, const OpenOptions& options) {
@@ -237,16 +241,24 @@ struct OpenedFile {
   Region region;
 };
 
+Status changed_just_now(const std::string& directory) {
+  return Status(Code::busy, "another job has just gone on with the pool ", directory,
+                " on another number of ranks; try again");
+}
+
 Result<OpenedFile> open_checked(const std::string& directory, const Group& group,
                                 const OpenOptions& options) {
   PERDURE_TRY_ASSIGN(auto found, Directory::open(directory, options.trust));
   PERDURE_TRY_ASSIGN(auto record, read_job_record(found));
   if (!options.any_job) PERDURE_TRY(check_place(record, found));
+  if (record.ranks != group.ranks()) return changed_just_now(directory);
   const std::string path = rank_file_path(directory, group.rank());
   PERDURE_TRY_ASSIGN(auto device, open_rank_file(path, false, options));
   PERDURE_TRY_ASSIGN(auto region, check_region(*device));
   PERDURE_TRY(check_identity(path, region, record, group));
   PERDURE_TRY(check_keep(path, region, options));
+  PERDURE_TRY_ASSIGN(const auto now, read_job_record(found));  // rank_change.hpp, pool.R1
+  if (now.generation != record.generation) return changed_just_now(directory);
   return OpenedFile{std::move(device), std::move(region)};
 }
 
@@ -259,11 +271,43 @@ Result<std::unique_ptr<Device>> emulate(std::unique_ptr<Device> device, const Re
 
 }  // namespace
 
+namespace {
+
+void remove_remains_of(const std::string& directory, const OpenOptions& options) {
+  const auto found = Directory::open(directory, options.trust);
+  if (!found.ok()) return;
+  const auto record = read_job_record(found.value());
+  if (record.ok()) (void)remove_remains(found.value(), record.value());
+}
+
+// [collective]
+Result<std::unique_ptr<Pool>> attach(OpenedFile file, const std::string& directory, Group& group,
+                                     const OpenOptions& options,
+                                     std::unique_ptr<RankChange> change) {
+  auto device = emulate(std::move(file.device), file.region, options);
+  PERDURE_TRY(agree(group, device.status()));
+  auto pool = Pool::attach(device.take(), file.region, group, options.pool);
+  if (pool.ok()) pool.value()->set_directory(directory, std::move(change));
+  return pool;
+}
+
+Result<std::unique_ptr<Pool>> open_with_other_ranks(const std::string& directory,
+                                                    const JobRecord& job, Group& group,
+                                                    const OpenOptions& options) {
+  PERDURE_TRY_ASSIGN(auto change, RankChange::begin(directory, job, group, options));
+  OpenedFile file{change->take_device(), change->region()};
+  return attach(std::move(file), directory, group, options, std::move(change));
+}
+
+}  // namespace
+
 Result<std::unique_ptr<Pool>> open_pool(const std::string& directory, Group& group,
                                         const OpenOptions& options) {
-  PERDURE_TRY_ASSIGN(
-      const auto situation,
-      agree_on_situation(directory, look(directory, group, options), group, options));
+  const auto seen = look(directory, group, options);
+  PERDURE_TRY_ASSIGN(const auto situation, agree_on_situation(directory, seen, group, options));
+  if (situation.other_ranks) {
+    return open_with_other_ranks(directory, seen.value().job, group, options);
+  }
   if (!situation.exists || options.discard) {
     PERDURE_TRY(make_pool(directory, group, options));
   }
@@ -283,12 +327,9 @@ Result<std::unique_ptr<Pool>> open_pool(const std::string& directory, Group& gro
                   " belong to different runs of the job, of which one went on from a drained "
                   "version without the other");
   }
-  OpenedFile file = opened.take();
-  auto device = emulate(std::move(file.device), file.region, options);
-  PERDURE_TRY(agree(group, device.status()));
-  auto pool = Pool::attach(device.take(), file.region, group, options.pool);
-  if (pool.ok()) pool.value()->set_directory(directory);
-  return pool;
+  // All rank files are locked. What can't be removed disturbs nobody.
+  if (group.rank() == 0) remove_remains_of(directory, options);
+  return attach(opened.take(), directory, group, options, nullptr);
 }
 
 }  // namespace perdure

@@ -18,6 +18,8 @@
 //   pool.F5  The job record says in which directory the pool was made. In another one it is
 //       refused, unless any job's pool was asked for: it may have been put in the place of this
 //       job's.
+//
+// A pool gets another number of ranks by rank_change.hpp.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +41,8 @@ struct OpenOptions {
   bool discard = false;     // throw away what is there
   // Tells names of other files of a pool, which are thrown away with it; as of remove_pool().
   std::function<bool(const std::string& name)> belongs;
-  bool any_job = false;  // accept a pool of another job's name, or made in another directory
+  bool any_ranks = false;  // accept a pool that another number of ranks made (rank_change.hpp)
+  bool any_job = false;    // accept a pool of another job's name, or made in another directory
   Trust trust = Trust::own;
   std::string job_name;
   std::string emulate;  // row of the device table; empty: none
@@ -47,6 +50,8 @@ struct OpenOptions {
   std::uint32_t lock_wait_ms = 10000;  // for a process that still holds a rank's file
   std::uint32_t keep = 0;              // versions; 0: as the pool has it, or 1 if it is made
   Geometry geometry;                   // of a pool that is made, except the slots
+  // Puts another device around that of the rank's file, for tests; null: none.
+  std::function<std::unique_ptr<Device>(std::unique_ptr<Device> file)> around;
   PoolOptions pool;
 };
 

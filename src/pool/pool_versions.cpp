@@ -98,7 +98,7 @@ Status Pool::make_recovered_newest(const std::function<Status()>& when_newest) {
 }
 
 Result<std::uint64_t> Pool::restart() {
-  auto version = restart_now();
+  auto version = change_ && change_->old().version() != 0 ? restart_changed() : restart_now();
   if (!version.ok()) run_page_.set_refused(version.status());
   return version;
 }
@@ -120,10 +120,21 @@ Result<std::uint64_t> Pool::restart_now() {
   PERDURE_TRY(agree(group_, local));
   PERDURE_TRY(make_recovered_newest([this] { return files_.cut(recovered_.catalogue); }));
   scalars_.load();
+  note_restarted(start_ns);
+  return status_.version;
+}
+
+void Pool::note_restarted(std::uint64_t start_ns) {
   status_.restart_ns = monotonic_ns() - start_ns;
   run_page_.set_restored(status_.version, scalars_.iteration_of(next_), status_.restart_ns);
   run_page_.set_phase(RunPhase::computing);
-  return status_.version;
+}
+
+std::vector<VersionInfo> Pool::versions() const {
+  if (!change_) return retained_.versions(head(), open_slot_index());
+  const OldRanks& old = change_->old();  // of its versions the newest is taken over
+  if (old.version() == 0) return {};
+  return {{old.version(), old.catalogue(0).parent, old.committed_ns(), false}};
 }
 
 Status Pool::check_held(std::uint64_t version) const {
@@ -180,8 +191,9 @@ Status Pool::restore(std::uint64_t version) {
   const CollectiveCall call(group_, "perdure_restore");
   if (commit_pending()) PERDURE_TRY(commit_wait().status());
   const std::uint64_t start_ns = monotonic_ns();
-  PERDURE_TRY(agree(group_, check_alone("can't be brought to another version"),
-                    {About::restored, version}));
+  Status may = check_changing();
+  if (may.ok()) may = check_alone("can't be brought to another version");
+  PERDURE_TRY(agree(group_, may, {About::restored, version}));
   const auto target = check_restorable(version);
   PERDURE_TRY(agree(group_, target.ok() ? files_.check(target.value()) : target.status()));
   run_page_.set_phase(RunPhase::restarting);
@@ -218,6 +230,7 @@ Status Pool::delete_version(std::uint64_t version) {
   if (local.ok() && !restarted_) {
     local = Status(Code::wrong_state, "a version can be deleted after perdure_restart()");
   }
+  if (local.ok()) local = check_changing();
   if (local.ok()) local = check_held(version);
   if (local.ok() && version == head()) {
     local = Status(Code::wrong_state, "version ", version,

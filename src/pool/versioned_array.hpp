@@ -58,6 +58,7 @@
 #include "pool/checked_copies.hpp"
 #include "pool/page_set.hpp"
 #include "pool/page_tracker.hpp"
+#include "pool/rank_rule.hpp"
 #include "pool/twin_writer.hpp"
 
 namespace perdure {
@@ -74,6 +75,7 @@ struct ArrayOptions {
   bool spare_copy = false;       // a new array gets one more copy: move_on()
   // The program stores to the array through working() alone: PERDURE_CHECK may guard its copies.
   bool of_program = false;
+  RankRule ranks = RankRule::none;            // what the program says of it
   TrackerKind tracker = TrackerKind::chosen;  // log; the choice is for measurements
 };
 

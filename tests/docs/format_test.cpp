@@ -64,7 +64,8 @@ std::map<std::string, Struct> structs_of_headers() {
       {PERDURE_FIELD(JobRecordFormat, magic), PERDURE_FIELD(JobRecordFormat, format_version),
        PERDURE_FIELD(JobRecordFormat, ranks), PERDURE_FIELD(JobRecordFormat, job_id),
        PERDURE_FIELD(JobRecordFormat, job_name), PERDURE_FIELD(JobRecordFormat, created_ns),
-       PERDURE_FIELD(JobRecordFormat, place), PERDURE_FIELD(JobRecordFormat, checksum)}};
+       PERDURE_FIELD(JobRecordFormat, place), PERDURE_FIELD(JobRecordFormat, generation),
+       PERDURE_FIELD(JobRecordFormat, checksum)}};
   all["RegionHeaderFormat"] = {sizeof(RegionHeaderFormat),
                                {PERDURE_FIELD(RegionHeaderFormat, magic),
                                 PERDURE_FIELD(RegionHeaderFormat, format_version),

@@ -119,10 +119,42 @@ perdure_pool_status status(const Pool& pool) {
 }
 
 Array open_array(const Pool& pool, const std::string& name, int type,
-                 const std::vector<std::uint64_t>& shape, int mode, unsigned flags,
+                 const std::vector<std::uint64_t>& shape, int mode, unsigned flags, int ranks,
                  std::size_t size_bytes, const nb::object& buffer) {
   auto lent = buffer.is_none() ? nullptr : borrow(buffer, false);
-  return {pool, pool->open_array(name, type, shape, mode, flags, std::move(lent), size_bytes)};
+  return {pool,
+          pool->open_array(name, type, shape, mode, flags, ranks, std::move(lent), size_bytes)};
+}
+
+std::vector<std::uint64_t> stored_shape(const Pool& pool, const std::string& name, int ranks) {
+  perdure_pool* const handle = pool->handle();
+  std::vector<std::uint64_t> shape(8);
+  unsigned dimensions = 0;
+  checked(pool->calls(), [&] {
+    return pool->calls().stored_shape(handle, name.c_str(), ranks, &dimensions, shape.data());
+  });
+  shape.resize(dimensions);
+  return shape;
+}
+
+std::vector<perdure_array_info> old_arrays(const Pool& pool, unsigned old_rank) {
+  perdure_pool* const handle = pool->handle();
+  const Calls& calls = pool->calls();
+  std::size_t count = 0;
+  checked(calls, [&] { return calls.old_arrays(handle, old_rank, nullptr, 0, &count); });
+  std::vector<perdure_array_info> found(count);
+  checked(calls, [&] { return calls.old_arrays(handle, old_rank, found.data(), count, &count); });
+  return found;
+}
+
+// `elements` has room for them, which python/perdure/api/pool.py has made.
+void read_old(const Pool& pool, const std::string& name, unsigned old_rank, std::uint64_t first,
+              std::uint64_t count, const nb::object& elements) {
+  perdure_pool* const handle = pool->handle();
+  const auto room = borrow(elements, false);
+  checked(pool->calls(), [&] {
+    return pool->calls().read(handle, name.c_str(), old_rank, first, count, room->begin);
+  });
 }
 
 // What numpy and memoryview take; it keeps the memory.
@@ -203,7 +235,8 @@ void bind_structs(nb::module_& api) {
       .def_prop_ro("survives_power_failure",
                    [](const Status& s) { return s.survives_power_failure != 0; })
       .def_prop_ro("fell_back", [](const Status& s) { return s.fell_back != 0; })
-      .def_prop_ro("levels_under_way", [](const Status& s) { return s.levels_under_way != 0; });
+      .def_prop_ro("levels_under_way", [](const Status& s) { return s.levels_under_way != 0; })
+      .def_ro("old_ranks", &Status::old_ranks);
 }
 
 // Both have as many extents as the array, which python/perdure/api/array.py has checked.
@@ -294,8 +327,11 @@ void bind_pool(nb::module_& api) {
       .def_prop_ro("is_of_one_process", &PoolState::is_of_one_process)
       .def_prop_ro("is_of_windows", &PoolState::is_of_windows)
       .def("close", &PoolState::close)
-      .def("array", open_array, "name"_a, "type"_a, "shape"_a, "mode"_a, "flags"_a, "size_bytes"_a,
-           "buffer"_a.none())
+      .def("array", open_array, "name"_a, "type"_a, "shape"_a, "mode"_a, "flags"_a, "ranks"_a,
+           "size_bytes"_a, "buffer"_a.none())
+      .def("stored_shape", stored_shape, "name"_a, "ranks"_a)
+      .def("old_arrays", old_arrays, "old_rank"_a)
+      .def("read", read_old, "name"_a, "old_rank"_a, "first"_a, "count"_a, "elements"_a)
       .def(
           "scalar",
           [](const Pool& pool, const std::string& name, const nb::bytes& first, int type) {

@@ -30,6 +30,9 @@ Calls calls_of(void* library) {
   find(library, "perdure_open", calls.open);
   find(library, "perdure_close", calls.close);
   find(library, "perdure_array_open", calls.array_open);
+  find(library, "perdure_old_arrays", calls.old_arrays);
+  find(library, "perdure_stored_shape", calls.stored_shape);
+  find(library, "perdure_read", calls.read);
   find(library, "perdure_array_resize", calls.array_resize);
   find(library, "perdure_array_shape", calls.array_shape);
   find(library, "perdure_array_remove", calls.array_remove);

@@ -32,6 +32,9 @@ struct Calls {
   decltype(&perdure_array_shape) array_shape = nullptr;
   decltype(&perdure_array_remove) array_remove = nullptr;
   decltype(&perdure_arrays) arrays = nullptr;
+  decltype(&perdure_old_arrays) old_arrays = nullptr;
+  decltype(&perdure_stored_shape) stored_shape = nullptr;
+  decltype(&perdure_read) read = nullptr;
   decltype(&perdure_scalar_typed) scalar = nullptr;
   decltype(&perdure_file) file = nullptr;
   decltype(&perdure_restart) restart = nullptr;

@@ -152,7 +152,8 @@ void PoolState::remove_array(ArrayState& state) {
 
 ArrayState* PoolState::open_array(const std::string& name, int type,
                                   const std::vector<std::uint64_t>& shape, int mode, unsigned flags,
-                                  std::shared_ptr<SharedMemory> buffer, std::size_t size_bytes) {
+                                  int ranks, std::shared_ptr<SharedMemory> buffer,
+                                  std::size_t size_bytes) {
   perdure_pool* pool = handle();
   auto state = std::make_unique<ArrayState>();
   state->name = name;
@@ -162,6 +163,7 @@ ArrayState* PoolState::open_array(const std::string& name, int type,
   if (buffered && buffer == nullptr) buffer = allocate(size_bytes);
   perdure_array_options options{};
   options.flags = flags;
+  options.ranks = ranks;
   // One in twin or flush mode is passed on, so that the library refuses it on all ranks.
   if (buffer != nullptr) options.buffer = buffer->begin;
   state->lent = lent;

@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import operator
 import sys
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -21,6 +23,8 @@ from perdure.api.texts import checked_text
 
 Shape = int | Sequence[int]
 Mode = Literal["copy", "twin", "log", "flush"]
+Ranks = Literal["rows", "same", "by hand"]
+_RULES = {"rows": 1, "same": 2, "by hand": 3}
 MODES = {"copy": 1, "twin": 2, "log": 3, "flush": 4}
 _BUFFERED = ("copy", "log")
 # Codes of perdure.h, by the dtype that they have here.
@@ -190,8 +194,9 @@ class Array:
         """Says where this rank's array lies in one that all ranks have together.
 
         Its element 0 is element `first` of an array of `global_shape`; both have as many extents as
-        the array, and ranks' parts may overlap. Versions on other levels note it (docs/levels.md),
-        so say it at every start. Local. Raises InvalidArgument if the array reaches beyond.
+        the array, and ranks' parts may overlap. Versions note it, so that another number of ranks
+        can go on with them: say it at every start, before restart(). Local. Raises InvalidArgument
+        if the array reaches beyond.
         """
         whole, begin = _extents(global_shape), _extents(first)
         if not len(whole) == len(begin) == len(self._shape):
@@ -313,6 +318,7 @@ def open_array(
     mode: str,
     flags: int,
     buffer: NDArray[Any] | None,
+    ranks: Ranks | None = None,
 ) -> Array:
     """Pool.array(), whose arguments are looked at here."""
     checked_text("the name of an array", name)
@@ -328,7 +334,8 @@ def open_array(
     if element.str not in PLAIN:
         kinds.check(name, _kind(element))
     bare = buffer.reshape(-1).view(np.uint8) if buffer is not None and buffer.size else None
-    native = pool.array(name, code, stored, MODES[mode], flags, size_bytes, bare)
+    rule = rank_rule(name, ranks)
+    native = pool.array(name, code, stored, MODES[mode], flags, rule, size_bytes, bare)
     if element.str not in PLAIN:
         kinds.add(name, _kind(element))
     return Array(native, name, extents, element, mode)
@@ -360,13 +367,33 @@ def array_infos(pool: _api.Pool, kinds: Kinds, version: int) -> list[ArrayInfo]:
     return [array_info(each, kinds.dtype_of(each.name)) for each in pool.arrays(version)]
 
 
-def stored_array(pool: _api.Pool, kinds: Kinds, name: str, dtype: DTypeLike | None) -> ArrayInfo:
+def rank_rule(name: str, ranks: Ranks | None) -> int:
+    """enum perdure_ranks of perdure.h."""
+    if ranks is not None and ranks not in _RULES:
+        raise InvalidArgument(f"ranks '{ranks}' of array '{name}' is not {', '.join(_RULES)}")
+    return 0 if ranks is None else _RULES[ranks]
+
+
+def stored_array(
+    pool: _api.Pool, kinds: Kinds, name: str, dtype: DTypeLike | None, ranks: Ranks | None = None
+) -> ArrayInfo:
     """The array that Pool.array() opens without a shape."""
     checked_text("the name of an array", name)
-    for each in pool.arrays(0):
+    stored = pool.stored_shape(name, rank_rule(name, ranks))
+    known = kinds.dtype_of(name) if dtype is None else _element(name, dtype)
+    found = array_info(_held(pool, name), known)
+    tail = () if found.dtype.str in PLAIN else (found.dtype.itemsize,)
+    return replace(found, shape=tuple(stored[: len(stored) - len(tail)]))
+
+
+def _held(pool: _api.Pool, name: str) -> _api.ArrayInfo:
+    """What this rank has of an array that there is, or the first of the old ranks that has it."""
+    lists = [pool.arrays(0)]
+    with suppress(WrongState):
+        lists += [pool.old_arrays(rank) for rank in range(pool.status().old_ranks)]
+    for each in itertools.chain.from_iterable(lists):
         if each.name == name:
-            known = kinds.dtype_of(name) if dtype is None else _element(name, dtype)
-            return array_info(each, known)
+            return each
     raise NotFound(f"the pool has no array '{name}', so a shape is needed to make it")
 
 

@@ -67,7 +67,7 @@ class Kinds:
 
     def _store(self, kinds: dict[str, str]) -> None:
         assert self._memory is not None
-        text = json.dumps(kinds, separators=(",", ":")).encode()
+        text = json.dumps(kinds, separators=(",", ":"), sort_keys=True).encode()
         if len(text) > BYTES_MAX:
             raise NoSpace(
                 f"the types of {len(kinds)} names take {len(text)} bytes, and there is room for"

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import warnings
@@ -15,6 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, TypeVar
 
+import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from perdure.api.array import (
@@ -22,13 +24,15 @@ from perdure.api.array import (
     Array,
     ArrayInfo,
     Mode,
+    Ranks,
     Shape,
     array_flags,
+    array_info,
     array_infos,
     open_array,
     stored_array,
 )
-from perdure.api.errors import Error, InvalidArgument, WrongState
+from perdure.api.errors import Error, InvalidArgument, NotFound, WrongState
 from perdure.api.kinds import Kinds
 from perdure.api.native import _api
 from perdure.api.scalars import Scalars
@@ -41,7 +45,7 @@ T = TypeVar("T")
 F = TypeVar("F")
 _getpid = os.getpid  # at the end of the interpreter `os` may be gone
 _DELAYS = {"virtual": 0, "wait": 1, "drain": 2}
-_MUST_EXIST, _DISCARD, _ALLOW_OLDER, _ANY_JOB, _ANY_OWNER = 2, 4, 8, 16, 32
+_MUST_EXIST, _DISCARD, _ALLOW_OLDER, _ANY_JOB, _ANY_OWNER, _ANY_RANKS = 2, 4, 8, 16, 32, 64
 
 
 class Due(IntEnum):
@@ -73,6 +77,9 @@ class Status:
     """An older version was restored than the newest (allow_older)."""
     levels_under_way: bool
     """A version is on its way to other levels, as far as this rank knows."""
+    old_ranks: int
+    """That made the pool. If they are others than now, read() has what they had, until the first
+    commit."""
 
 
 def open(
@@ -84,6 +91,7 @@ def open(
     allow_older: bool = False,
     any_job: bool = False,
     any_owner: bool = False,
+    any_ranks: bool = False,
     job: str | None = None,
     emulate: str | None = None,
     delay: Literal["virtual", "wait", "drain"] = "virtual",
@@ -102,6 +110,9 @@ def open(
     allow_older   if the newest version is damaged, restore the older one if that is whole
     any_job       accept a pool of another job, or one that was made in another directory
     any_owner     accept what another user owns or may write to
+    any_ranks     accept a pool that another number of ranks made, all of whose files all ranks see:
+                  restart() divides it anew, by `ranks` and `box` of array(); from the first commit
+                  on it is a pool of this number of ranks
     job           name of the job that owns the pool; default: the name of the script
     emulate       one of `perdure devices`; default $PERDURE_EMULATE
     delay         how the time of emulated memory passes
@@ -121,15 +132,10 @@ def open(
         raise InvalidArgument(f"delay '{delay}' is not {', '.join(_DELAYS)}")
     if older_slices not in ("refuse", "warn"):
         raise InvalidArgument(f"older_slices='{older_slices}' is not refuse or warn")
-    flags = {
-        _MUST_EXIST: must_exist,
-        _DISCARD: discard,
-        _ALLOW_OLDER: allow_older,
-        _ANY_JOB: any_job,
-        _ANY_OWNER: any_owner,
-    }
+    flags = (_MUST_EXIST, must_exist), (_DISCARD, discard), (_ALLOW_OLDER, allow_older)
+    more_flags = (_ANY_JOB, any_job), (_ANY_OWNER, any_owner), (_ANY_RANKS, any_ranks)
     options = _api.Options(
-        sum(flag for flag, wanted in flags.items() if wanted),
+        sum(flag for flag, wanted in (*flags, *more_flags) if wanted),
         checked_text("job", job or _script_name()),
         None if emulate is None else checked_text("emulate", emulate),
         _DELAYS[delay],
@@ -198,6 +204,8 @@ class Pool:
         marks: bool = False,
         compare: bool = False,
         buffer: NDArray[Any] | None = None,
+        ranks: Ranks | None = None,
+        box: tuple[Shape, Shape] | None = None,
     ) -> Array:
         """Finds or makes the array `name` (1 to 255 bytes of UTF-8) of this rank.
 
@@ -218,6 +226,12 @@ class Pool:
         buffer     copy and log: an array of this shape and dtype to use as `working`, contiguous
                    and row-major. Log of more than 16 KiB needs marks or compare with it, or
                    whole pages
+        ranks      what it is to the ranks together, for open(any_ranks=True). rows: one list over
+                   all ranks, in rank order, whose first extent is divided anew; each rank gets as
+                   many rows as its shape asks for, evenly without a shape. same: equal on all
+                   ranks, which is checked. by hand: it begins as a new one, and read() has the old
+                   contents. Default: its box counts
+        box        the global shape and the place of its element 0 there: as Array.box()
 
         All space is allocated here. The contents are defined after restart(), or at once if that
         has been; a new array is zero, except that `buffer` stays. It is part of the pool from the
@@ -228,7 +242,7 @@ class Pool:
         be given before restart().
         """
         if shape is None:
-            held = stored_array(self._native, self._kinds, name, dtype)
+            held = stored_array(self._native, self._kinds, name, dtype, ranks)
             shape, dtype = held.shape, held.dtype
             mode = mode or held.mode  # type: ignore[assignment]
             checksums = held.checksums if checksums is None else checksums
@@ -242,10 +256,58 @@ class Pool:
             mode or "copy",
             flags,
             buffer,
+            ranks,
         )
         made._refuses_slices = self._refuses_slices
         self._arrays.append(made)
+        if box is not None:
+            made.box(*box)
         return made
+
+    def old_arrays(self, old_rank: int) -> list[ArrayInfo]:
+        """The arrays that an old rank has in the version that is gone on from.
+
+        If another number of ranks made the pool (status().old_ranks), until the first commit:
+        WrongState else. Dtypes that are not among those of perdure.h are shown as bytes. Local.
+        Raises NotFound.
+        """
+        held = self._native.old_arrays(_count("old_rank", old_rank))
+        infos = [array_info(each, None) for each in held]
+        return [each for each in infos if not each.name.startswith(NAME_PREFIX)]
+
+    def read(
+        self,
+        name: str,
+        old_rank: int,
+        first: int = 0,
+        count: int | None = None,
+        dtype: DTypeLike | None = None,
+    ) -> NDArray[Any]:
+        """Elements [first, first + count) of an array of an old rank, as a new numpy array.
+
+        They are in row-major order; all of them in the array's shape, if neither `first` nor
+        `count` is given. As old_arrays(), from open() until the first commit. `dtype`: of elements
+        that are not among those of perdure.h. Local. Raises NotFound, InvalidArgument, WrongShape,
+        Damaged; WrongState where there are no old ranks.
+        """
+        for each in self._native.old_arrays(_count("old_rank", old_rank)):
+            if each.name == name:
+                held = array_info(each, None if dtype is None else np.dtype(dtype))
+                break
+        else:
+            raise NotFound(f"old rank {old_rank} has no array '{name}'")
+        size = math.prod(held.shape)
+        number = size - first if count is None else count
+        if not 0 <= first <= size or not 0 <= number <= size - first:
+            raise InvalidArgument(
+                f"{number} elements from {first} on reach beyond the {size} of array '{name}'"
+            )
+        elements = np.empty(number, held.dtype)
+        if number:
+            scale = 1 if held.dtype.str in PLAIN else held.dtype.itemsize
+            bare = elements.view(np.uint8)
+            self._native.read(name, old_rank, first * scale, number * scale, bare)
+        return elements.reshape(held.shape) if first == 0 and count is None else elements
 
     def arrays(self, version: int = 0) -> list[ArrayInfo]:
         """The arrays that this rank has in one of versions(), without those of states.
@@ -309,7 +371,9 @@ class Pool:
             self._files.append(opened)
         return file
 
-    def state(self, values: dict[str, T], name: str = "state") -> dict[str, T]:
+    def state(
+        self, values: dict[str, T], name: str = "state", *, ranks: Ranks | None = None
+    ) -> dict[str, T]:
         """Ties a dict to the pool, and returns it: every commit saves what is in it then.
 
             run = pool.state({"step": 0, "losses": [], "rng": np.random.default_rng(1)})
@@ -322,7 +386,8 @@ class Pool:
         restart() and restore() put what the version has into the same dict: entries that it lacks
         go. Lists, dicts, sets, arrays of one shape and generators in it stay the objects that they
         were. If the pool is new, or the version lacks the state, the dict stays as it is. After
-        restart() the dict is filled at once. Each rank has its own.
+        restart() the dict is filled at once. Each rank has its own; `ranks` says what happens to it
+        on another number of them, "same" or "by hand" (as a new one), as of array().
 
         A commit encodes all of it, and stores what changed. Local. Raises InvalidArgument (a name
         or dict twice), NoSpace, Damaged, WrongShape (a dict of another type than the pool has),
@@ -333,7 +398,7 @@ class Pool:
                 "commits of windows would not save a state; open a pool of its own for it, or use"
                 " scalars()"
             )
-        array = self._states.add(name, values, self._restarted)
+        array = self._states.add(name, values, self._restarted, ranks)
         array._refuses_slices = self._refuses_slices
         self._arrays.append(array)
         return values
@@ -344,6 +409,10 @@ class Pool:
         Returns its number, or None if the pool is new: then arrays are zero, and buffers and
         scalars stay as they were. Collective; once, after the arrays and scalars were made and
         before the first commit. Raises Damaged, and WrongShape if a scalar or dtype was another.
+
+        If another number of ranks made the pool (any_ranks), all of its arrays must be open on some
+        rank, and scalars be the same on all old ranks: WrongRanks says which are not. The pool
+        stays that of the old ranks until the first commit has returned.
         """
         self._flush_files()
         version = self._native.restart()

@@ -7,12 +7,13 @@ stores the pages that differ, and nothing of a state that stayed as it was.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
-from perdure.api.array import Array, array_flags, open_array
-from perdure.api.errors import InvalidArgument, WrongShape
+from perdure.api.array import Array, Ranks, array_flags, open_array, rank_rule
+from perdure.api.errors import InvalidArgument, NotFound, WrongRanks, WrongShape
 from perdure.api.kinds import Kinds
 from perdure.api.native import _api
 from perdure.api.state.refill import Refill
@@ -23,17 +24,29 @@ from perdure.api.texts import checked_text
 class State:
     """A dict and the array that holds it."""
 
-    def __init__(self, pool: _api.Pool, kinds: Kinds, name: str, values: dict[str, Any]):
+    def __init__(
+        self,
+        pool: _api.Pool,
+        kinds: Kinds,
+        name: str,
+        values: dict[str, Any],
+        ranks: Ranks | None,
+    ):
         if not isinstance(values, dict):
             raise TypeError(f"state '{name}' is {type(values).__name__}, not a dict")
         checked_text("the name of a state", name)
         self.name, self.values = name, values
         self.packed()
         stored = NAME_PREFIX + name
-        held = [each.shape[0] for each in pool.arrays(0) if each.name == stored]
+        if ranks == "rows":
+            raise InvalidArgument(f"state '{name}' has no rows; say ranks='same' or 'by hand'")
+        extent = 0
+        with suppress(NotFound, WrongRanks):  # of these restart() says which states are concerned
+            extent = pool.stored_shape(stored, rank_rule(name, ranks))[0]
         flags = array_flags(None, True, False)
-        extent = held[0] if held else 0
-        self.array: Array = open_array(pool, kinds, stored, extent, np.uint8, "log", flags, None)
+        self.array: Array = open_array(
+            pool, kinds, stored, extent, np.uint8, "log", flags, None, ranks
+        )
 
     def packed(self) -> bytes:
         """As it is now. Raises TypeError for what can't be kept, with its place."""
@@ -80,12 +93,14 @@ class States:
         self._pool, self._kinds, self._source = pool, kinds, source
         self._states: list[State] = []
 
-    def add(self, name: str, values: dict[str, Any], is_restarted: bool) -> Array:
+    def add(
+        self, name: str, values: dict[str, Any], is_restarted: bool, ranks: Ranks | None
+    ) -> Array:
         """Its array."""
         for each in self._states:
             if each.name == name or each.values is values:
                 raise InvalidArgument(f"state '{each.name}' of this pool is a dict already; use it")
-        made = State(self._pool, self._kinds, name, values)
+        made = State(self._pool, self._kinds, name, values, ranks)
         if is_restarted:
             _fill(made, made.found(self._source))
         self._states.append(made)

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Pool: going on with what another number of ranks made (rank_change.hpp has the steps).
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <set>
+
+#include "base/agreement.hpp"
+#include "base/clock.hpp"
+#include "pool/box_note.hpp"
+#include "pool/pool.hpp"
+#include "pool/redistribution.hpp"
+
+namespace perdure {
+
+Status Pool::check_changing() const {
+  if (!change_) return Status::success();
+  return Status(Code::wrong_state, "the pool was made by ", change_->old().ranks(),
+                " ranks, and is that of ", group_.ranks(),
+                " from the first commit on: this is possible after it");
+}
+
+Result<std::vector<std::uint64_t>> Pool::stored_extents(const std::string& name,
+                                                        RankRule rule) const {
+  Status none(Code::not_found, "the pool has no array ", quoted(name),
+              ", so a shape is needed to make it");
+  if (!change_ || restarted_) {
+    const ArrayShape* const held = held_shape(name);
+    if (held == nullptr) return none;
+    return held->extents;
+  }
+  const OldRanks& old = change_->old();
+  for (std::uint32_t rank = 0; rank < old.ranks(); ++rank) {
+    const auto entry = old.catalogue(rank).find_array(name);
+    if (!entry) continue;
+    std::vector<std::uint64_t> extents = entry->shape.extents;
+    if (rule == RankRule::rows) {
+      extents.front() = even_share(rows_of(old, name), group_.rank(), group_.ranks());
+    } else if (rule != RankRule::same) {
+      return Status(Code::rank_mismatch, "the pool was made by ", old.ranks(),
+                    " ranks, this job has ", group_.ranks(), ": which part of array ", quoted(name),
+                    " is this rank's? Give its shape, or say PERDURE_ROWS or PERDURE_SAME");
+    }
+    return extents;
+  }
+  return none;
+}
+
+namespace {
+
+Status check_old_rank(const RankChange* change, std::uint32_t old_rank) {
+  if (change == nullptr) {
+    return {Code::wrong_state,
+            "perdure_read() reads what another number of ranks made, until the first commit; here "
+            "there is nothing of that kind"};
+  }
+  if (old_rank < change->old().ranks()) return Status::success();
+  return Status(Code::not_found, "the pool has old ranks 0 to ", change->old().ranks() - 1,
+                ", not ", old_rank);
+}
+
+Status check_range(const std::string& name, std::uint64_t elements, std::uint64_t first,
+                   std::uint64_t count) {
+  if (first <= elements && count <= elements - first) return Status::success();
+  return Status(Code::invalid_argument, count, " elements from ", first, " on reach beyond the ",
+                elements, " of ", quoted(name));
+}
+
+}  // namespace
+
+Result<ArrayTable> Pool::arrays_of_old(std::uint32_t old_rank) const {
+  PERDURE_TRY(check_old_rank(change_.get(), old_rank));
+  return change_->old().catalogue(old_rank).arrays;
+}
+
+Status Pool::read_old(const std::string& name, std::uint32_t old_rank, std::uint64_t first,
+                      std::uint64_t count, void* to) const {
+  PERDURE_TRY(check_usable());
+  PERDURE_TRY(check_old_rank(change_.get(), old_rank));
+  const OldRanks& old = change_->old();
+  const auto entry = old.catalogue(old_rank).find_array(name);
+  if (entry) {
+    const std::uint64_t bytes = element_bytes(entry->shape.type);
+    PERDURE_TRY(check_range(name, entry->size_bytes / bytes, first, count));
+    PERDURE_TRY_ASSIGN(auto stored, old.open_array(old_rank, *entry));
+    return stored.read(first * bytes, count * bytes, static_cast<std::byte*>(to));
+  }
+  const ScalarEntry* const scalar = old.catalogue(old_rank).find_scalar(name);
+  if (scalar == nullptr) {
+    return Status(Code::not_found, "version ", old.version(), " of old rank ", old_rank,
+                  " has no array or scalar ", quoted(name));
+  }
+  const std::uint64_t bytes = element_bytes(scalar->type);
+  PERDURE_TRY(check_range(name, scalar->bytes.size() / bytes, first, count));
+  if (count != 0) std::memcpy(to, scalar->bytes.data() + first * bytes, count * bytes);
+  return Status::success();
+}
+
+// What the old version has for this rank, beside arrays: scalars that are the same on all old
+// ranks, and the notes of the files that this rank names.
+Result<Catalogue> Pool::plan_scalars() const {
+  const OldRanks& old = change_->old();
+  Catalogue held;
+  held.version = old.version();
+  PERDURE_TRY_ASSIGN(held.scalars, common_scalars(old, [this](const std::string& name) {
+                       return scalars_.binds(name);
+                     }));
+  PERDURE_TRY(scalars_.check_fits(held));
+  for (std::uint32_t rank = 0; rank < old.ranks(); ++rank) {
+    for (const FileNote& note : file_notes_of(old.catalogue(rank))) {
+      if (files_.names(note.path)) {
+        held.scalars.push_back({file_note_name(note.path), file_note_bytes(note)});
+      }
+    }
+  }
+  return held;
+}
+
+// [collective] Each file that the old version notes is named by a rank, or its lines would stay.
+Status Pool::agree_on_files(const Catalogue& held) const {
+  const OldRanks& old = change_->old();
+  std::set<std::string> paths;
+  for (std::uint32_t rank = 0; rank < old.ranks(); ++rank) {
+    for (const FileNote& note : file_notes_of(old.catalogue(rank))) paths.insert(note.path);
+  }
+  std::vector<std::string> unnamed;
+  for (const std::string& path : paths) {
+    std::uint64_t named[] = {held.find_scalar(file_note_name(path)) == nullptr ? 0U : 1U};
+    PERDURE_TRY(agree_max(group_, Status::success(), named));
+    if (named[0] == 0) unnamed.push_back(quoted(path));
+  }
+  if (unnamed.empty()) return Status::success();
+  return Status(Code::rank_mismatch, "old ranks wrote ", listed(unnamed),
+                ", which no rank names now: call perdure_file() for each on one of the ranks, so "
+                "that it goes back to what it was");
+}
+
+// Local. The arrays are empty before, and then as the old version has them.
+Status Pool::take_old_contents(Redistribution& redistribution, const Catalogue& held) {
+  PERDURE_TRY(make_room_for_catalogue());
+  PERDURE_TRY(load_all());
+  const TokenScope token(options_.token.get(), IoKind::read);
+  PERDURE_TRY(redistribution.fill([this](const std::string& sentence) {
+    std::fprintf(stderr, "perdure: %s: %s\n", directory_.c_str(), sentence.c_str());
+  }));
+  return files_.check(held);
+}
+
+// [collective] The version that was taken over exists in the new files, under its number.
+Status Pool::commit_old_version(std::uint64_t committed_ns) {
+  VersionUnderWay version = begin_version(Status::success());
+  std::uint64_t bytes = 0;
+  Status data = version.begun;
+  if (data.ok()) data = save_with_token(version, bytes);
+  if (data.ok()) {
+    version.name_copies();
+    version.catalogue.committed_ns = committed_ns;
+    version.catalogue.allocated_end = std::min(space_->end(), device_->size_bytes());
+  }
+  CommitParties parties{*device_, slots_, *pages_, group_, run_page_, version.iteration, {}};
+  parties.subject = version.subject();
+  const CommitResult result = commit_version(parties, version.catalogue, data);
+  pages_->settle(result.outcome == CommitOutcome::committed);
+  PERDURE_TRY(result.status);
+  successor_open_ = true;
+  take_roles(version);
+  recovered_.catalogue.version = version.catalogue.version;
+  return Status::success();
+}
+
+// [collective] It is not the newest one.
+Status Pool::forget_version(std::uint64_t version) {
+  const bool there = retained_.holds(version) && version != 0;
+  if (!there || retained_.slot_of(version) == open_slot_index()) return Status::success();
+  const std::uint64_t parent = retained_.parent_of(version);
+  PERDURE_TRY(agree(group_, delete_slot(*device_, slots_, version, parent)));
+  retained_.drop(version, parent);
+  return Status::success();
+}
+
+Result<std::uint64_t> Pool::restart_changed() {
+  const CollectiveCall call(group_, "perdure_restart");
+  const std::uint64_t start_ns = monotonic_ns();
+  run_page_.set_phase(RunPhase::restarting);
+  Status local = check_usable();
+  if (local.ok() && restarted_) {
+    local = Status(Code::wrong_state, "perdure_restart() was called before");
+  }
+  PERDURE_TRY(agree(group_, local));
+  std::map<std::string, NewArray> arrays;
+  for (const auto& [number, open] : open_) {
+    const auto box = boxes_.find({open.array->name(), open.array->part()});
+    arrays[open.array->name()] = {open.array.get(), change_->said_of(open.array->name()),
+                                  box == boxes_.end() ? nullptr : &box->second};
+  }
+  Redistribution redistribution(change_->old(), group_, std::move(arrays));
+  PERDURE_TRY(redistribution.plan());
+  auto held = plan_scalars();
+  PERDURE_TRY(agree(group_, held.status()));
+  PERDURE_TRY(agree(group_, agree_on_files(held.value())));
+  PERDURE_TRY(agree(group_, take_old_contents(redistribution, held.value())));
+  const std::uint64_t before = head();
+  PERDURE_TRY(make_recovered_newest([&] { return files_.cut(held.value()); }));
+  Catalogue next = held.take();
+  for (const auto& [array, box] : boxes_) put_box(next, array.first, array.second, &box);
+  scalars_.adopt(next);
+  next_.scalars = std::move(next.scalars);
+  scalars_.load();
+  broken_ = commit_old_version(change_->old().committed_ns());
+  PERDURE_TRY(broken_);
+  broken_ = forget_version(before);
+  PERDURE_TRY(broken_);
+  status_.version = change_->old().version();
+  note_restarted(start_ns);
+  return status_.version;
+}
+
+// [collective] The first commit is done in the new files, and now they become the pool.
+Status Pool::finish_change() {
+  if (change_->any_by_hand()) PERDURE_TRY(forget_version(change_->old().version()));  // pool.R5
+  PERDURE_TRY(change_->finish());
+  change_.reset();
+  status_.old_ranks = group_.ranks();
+  files_.set_old_ranks(0);
+  note_place();
+  return Status::success();
+}
+
+}  // namespace perdure

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "pool/stored_array.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "base/checksum.hpp"
+#include "pmem/region.hpp"
+#include "pool/block_checksum.hpp"
+
+namespace perdure {
+
+StoredArray::StoredArray(FileHandle file, std::string path, const ArrayEntry& entry,
+                         std::uint64_t block_bytes)
+    : file_(std::move(file)),
+      path_(std::move(path)),
+      entry_(entry),
+      block_bytes_(block_bytes),
+      slice_bytes_(align_up(slice_bytes, block_bytes)) {}
+
+Result<StoredArray> StoredArray::open(FileHandle file, std::string path, const ArrayEntry& entry,
+                                      std::uint64_t block_bytes) {
+  StoredArray array(std::move(file), std::move(path), entry, block_bytes);
+  if (entry.shape.checksums) PERDURE_TRY(array.read_table());
+  return array;
+}
+
+Status StoredArray::damaged(std::uint64_t begin, std::uint64_t end) const {
+  return Status(Code::damaged, path_, ": array ", quoted(entry_.name), ": bytes ", begin, " to ",
+                end, " are not what was committed: a checksum is wrong");
+}
+
+Status StoredArray::read_file(std::uint64_t offset, std::uint64_t count, std::byte* to) const {
+  for (std::uint64_t got = 0; got < count;) {
+    const ssize_t bytes =
+        ::pread(file_.fd(), to + got, count - got, static_cast<off_t>(offset + got));
+    if (bytes < 0 && errno == EINTR) continue;
+    if (bytes < 0) return errno_status("read " + path_, errno);
+    if (bytes == 0) {
+      return Status(Code::damaged, path_, " was cut: it has no byte ", offset + got, " of array ",
+                    quoted(entry_.name));
+    }
+    got += static_cast<std::uint64_t>(bytes);
+  }
+  return Status::success();
+}
+
+Status StoredArray::read_table() {
+  table_.resize(block_count(entry_.size_bytes, block_bytes_));
+  const std::uint64_t bytes = table_.size() * sizeof table_[0];
+  PERDURE_TRY(read_file(entry_.table_offset(entry_.copy), bytes,
+                        reinterpret_cast<std::byte*>(table_.data())));
+  if (crc64(table_.data(), bytes) == entry_.table_checksum) return Status::success();
+  return Status(Code::damaged, path_, ": array ", quoted(entry_.name),
+                ": its table of checksums is damaged");
+}
+
+Status StoredArray::check_blocks() const {
+  if (table_.empty()) return Status::success();
+  for (std::uint64_t at = begin_; at < end_; at += block_bytes_) {
+    const std::uint64_t count = std::min(block_bytes_, end_ - at);
+    const std::byte* const bytes = slice_.data() + (at - begin_);
+    if (block_checksum(entry_.checksum, block_bytes_, bytes, count) != table_[at / block_bytes_]) {
+      return damaged(at, at + count);
+    }
+  }
+  return Status::success();
+}
+
+// What is asked for, as whole blocks, and more of what follows if it follows what was read before.
+Status StoredArray::load(std::uint64_t first, std::uint64_t count) {
+  const bool forward = end_ != 0 && first >= end_ && first - end_ < block_bytes_;
+  ahead_bytes_ = forward ? std::min(slice_bytes_, 2 * ahead_bytes_) : block_bytes_;
+  const std::uint64_t begin = first / block_bytes_ * block_bytes_;
+  const std::uint64_t wanted =
+      std::max(first + std::min(count, slice_bytes_) - begin, ahead_bytes_);
+  const std::uint64_t bytes = std::min(align_up(wanted, block_bytes_), slice_bytes_);
+  ahead_bytes_ = bytes;
+  end_ = 0;
+  slice_.resize(slice_bytes_);
+  const std::uint64_t end = std::min(begin + bytes, entry_.size_bytes);
+  PERDURE_TRY(read_file(entry_.copy_offset(entry_.copy) + begin, end - begin, slice_.data()));
+  begin_ = begin;
+  end_ = end;
+  const Status whole = check_blocks();
+  if (!whole.ok()) end_ = 0;
+  return whole;
+}
+
+Status StoredArray::read(std::uint64_t first, std::uint64_t count, std::byte* to) {
+  while (count > 0) {
+    if (first < begin_ || first >= end_) PERDURE_TRY(load(first, count));
+    const std::uint64_t bytes = std::min(count, end_ - first);
+    std::memcpy(to, slice_.data() + (first - begin_), bytes);
+    first += bytes;
+    count -= bytes;
+    to += bytes;
+  }
+  return Status::success();
+}
+
+}  // namespace perdure

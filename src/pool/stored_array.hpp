@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Stored array: an array of a version in a rank's file, read in slices without mapping the file.
+//
+// What was read was compared with its checksums, if the array has them: whole blocks, and each
+// once while reads go forward. A slice is all the memory that it takes.
+//
+// Threads: one at a time. Failure: Code::damaged names the byte range, as verify_and_copy() does.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/file_handle.hpp"
+#include "base/status.hpp"
+#include "pool/array_entry.hpp"
+
+namespace perdure {
+
+class StoredArray {
+ public:
+  static constexpr std::uint64_t slice_bytes = std::uint64_t{256} << 10;  // or a block, if larger
+
+  // `path`: of `file`, for people.
+  static Result<StoredArray> open(FileHandle file, std::string path, const ArrayEntry& entry,
+                                  std::uint64_t block_bytes);
+
+  // Bytes [first, first + count), which it has.
+  Status read(std::uint64_t first, std::uint64_t count, std::byte* to);
+  std::uint64_t size_bytes() const { return entry_.size_bytes; }
+
+ private:
+  StoredArray(FileHandle file, std::string path, const ArrayEntry& entry,
+              std::uint64_t block_bytes);
+  Status read_table();
+  Status load(std::uint64_t first, std::uint64_t count);
+  Status check_blocks() const;
+  Status read_file(std::uint64_t offset, std::uint64_t count, std::byte* to) const;
+  Status damaged(std::uint64_t begin, std::uint64_t end) const;
+
+  FileHandle file_;
+  std::string path_;
+  ArrayEntry entry_;
+  std::uint64_t block_bytes_;
+  std::uint64_t slice_bytes_;
+  std::vector<std::uint64_t> table_;  // of checksums; empty: it has none
+  std::vector<std::byte> slice_;
+  std::uint64_t begin_ = 0;  // of what the slice holds
+  std::uint64_t end_ = 0;
+  std::uint64_t ahead_bytes_ = 0;  // as much as was asked for, or more while reads go forward
+};
+
+}  // namespace perdure
