@@ -9,8 +9,8 @@ Python is planted into a copy of the package and its tests; there "filter" is an
 With "variant" the test is an MPI program for MPICH, which two ranks run; the file is put in the
 program itself if the variant is "linked", and otherwise in the library of windows, with which
 tests/rma/variant.sh runs that variant.
-A mutant of pass/ is a plug-in of its own, with which "test", a program of tests/pass, compiles;
-there "filter" is the rest of its command line.
+A "test" that is a program of tests/pass compiles with a mutant of pass/ as a plug-in of its own, or
+runs its programs with the mutant's "library"; there "filter" is the rest of its command line.
 
     run.py --build build/dev [--list] [--every N] [NAME …]
 
@@ -116,11 +116,13 @@ def survives(mutant, build, folder, planted):
 
 
 def survives_in_pass(mutant, build, folder, planted):
-    """True if the named program of tests/pass is content with a compiler that has the mistake."""
+    """True if the named program of tests/pass is content with a compiler, or a library, that has
+    the mistake."""
     place = ROOT / "tests/pass"
     words = [sys.executable, place / mutant["test"], "--build", build, *mutant["filter"].split()]
-    plugin = link("PerdurePass", build, folder, planted)
-    done = finished([*words, "--plugin", plugin], cwd=place)
+    option = "--library" if "library" in mutant else "--plugin"
+    made = link(mutant.get("library", "PerdurePass"), build, folder, planted)
+    done = finished([*words, option, made], cwd=place)
     if done is not None and done.returncode == 0:
         return True
     control = finished(words, cwd=place)  # a program that is never content kills everything
@@ -200,7 +202,7 @@ def try_mutant(mutant, build, whole):
                 alive = survives_in_python(mutant, build, folder)
             else:
                 planted = compile_mutant(mutant, build, folder)
-                if mutant["file"].startswith("pass/"):
+                if mutant["test"].endswith(".py"):
                     alive = survives_in_pass(mutant, build, folder, planted)
                 elif "variant" in mutant:
                     alive = survives_in_windows(mutant, build, folder, planted)
