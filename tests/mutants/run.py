@@ -229,12 +229,15 @@ def main():
         return 0
     with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
         build = options.build.resolve()
-        results = list(pool.map(lambda at: try_mutant(at[1], build, at[0] % options.every == 0),
-                                enumerate(mutants)))
-    for mutant, verdict, detail in results:
-        if verdict != "left out":
-            print(f"{verdict:12} {mutant['name']:34} {mutant['test']} {mutant['filter']} {detail}")
-    verdicts = [verdict for _, verdict, _ in results if verdict != "left out"]
+        verdicts = []
+        for mutant, verdict, detail in pool.map(
+                lambda at: try_mutant(at[1], build, at[0] % options.every == 0),
+                enumerate(mutants)):
+            if verdict == "left out":
+                continue
+            verdicts.append(verdict)
+            print(f"{verdict:12} {mutant['name']:34} {mutant['test']} {mutant['filter']} {detail}",
+                  flush=True)
     print(f"{verdicts.count('killed')} of {len(verdicts)} mutants killed")
     return 2 if "not planted" in verdicts else int("SURVIVED" in verdicts)
 
