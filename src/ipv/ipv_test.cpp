@@ -13,7 +13,6 @@
 
 #include "ipv/box_rows.hpp"
 #include "ipv/fault_lock.hpp"
-#include "ipv/interval.hpp"
 #include "ipv/line_set.hpp"
 
 namespace perdure {
@@ -123,47 +122,6 @@ TEST(LineSet, is_a_set_of_many_lines) {
       std::fill_n(expected.begin(), from, false);
       ASSERT_EQ(found, expected) << "from line " << from << " on";
       ASSERT_EQ(set.empty(), std::find(model.begin(), model.end(), true) == model.end());
-    }
-  }
-}
-
-// ipv.P2, byte by byte: what a row loads is what was stored last.
-TEST(Interval, loads_see_what_was_stored_last) {
-  for (std::uint64_t seed = 1; seed <= 5000; ++seed) {
-    SCOPED_TRACE("seed " + std::to_string(seed));
-    std::mt19937_64 random(seed);
-    const std::uint64_t bytes = 1 + random() % 60;
-    std::vector<std::uint64_t> old(bytes);
-    for (auto& value : old) value = random();
-    std::vector<std::uint64_t> now = old;
-    std::vector<std::uint64_t> fresh(bytes, 0);  // stale contents
-    Interval interval;
-    const auto copy = [&](ByteRange range) {
-      for (std::uint64_t i = range.begin; i < range.end; ++i) fresh[i] = old[i];
-    };
-    for (std::uint64_t rows = random() % 12; rows > 0; --rows) {
-      const std::uint64_t begin = random() % bytes;
-      const ByteRange row{begin, begin + random() % (bytes - begin + 1)};
-      const RowPlan plan = interval.row(row);
-      for (const ByteRange& range : plan.copies) copy(range);
-      for (std::uint64_t i = row.begin; i < row.end; ++i) {
-        ASSERT_EQ(plan.loads_from_old ? old[i] : fresh[i], now[i]);
-        now[i] = fresh[i] = random();
-      }
-    }
-    for (const ByteRange& range : interval.complete(bytes)) copy(range);
-    ASSERT_EQ(fresh, now);
-  }
-}
-
-TEST(Interval, rows_that_follow_each_other_copy_nothing) {
-  for (const bool down : {false, true}) {
-    Interval interval;
-    for (std::uint64_t i = 0; i < 10; ++i) {
-      const std::uint64_t at = down ? 9 - i : i;
-      const RowPlan plan = interval.row({at * 8, at * 8 + 8});
-      EXPECT_TRUE(plan.loads_from_old);
-      for (const ByteRange& range : plan.copies) EXPECT_GE(range.begin, range.end);
     }
   }
 }

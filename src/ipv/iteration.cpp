@@ -2,7 +2,9 @@
 #include "ipv/iteration.hpp"
 
 #include <cstring>
+#include <utility>
 
+#include "base/assert.hpp"
 #include "pmem/region.hpp"
 
 namespace perdure {
@@ -21,7 +23,7 @@ void Iteration::begin(std::uint64_t old_offset, std::uint64_t new_offset, const 
   old_offset_ = old_offset;
   new_offset_ = new_offset;
   lacking_ = &lacking;
-  interval_.reset();
+  current_ = {};
   nests_ = 0;
 }
 
@@ -60,23 +62,24 @@ Iteration::Copied Iteration::copy_old(ByteRange range, LineSet& dirty) {
   return copied;
 }
 
-Iteration::Placed Iteration::place(ByteRange row, LineSet& dirty) {
-  const RowPlan plan = interval_.row(row);
-  Placed placed{plan.loads_from_old, plan.loads_from_old, {}};
-  for (const ByteRange& range : plan.copies) {
-    const Copied copied = copy_old(range, dirty);
-    placed.copied.bytes += copied.bytes;
-    placed.copied.past_cache_bytes += copied.past_cache_bytes;
-  }
-  const bool inside =
-      plan.copies[0].begin >= plan.copies[0].end && plan.copies[1].begin >= plan.copies[1].end;
-  placed.fresh = plan.loads_from_old || inside;
-  return placed;
+bool Iteration::place(ByteRange box) {
+  const bool first = current_.begin == current_.end;
+  PERDURE_ASSERT(first ||
+                 current_.end - current_.begin == bytes_);  // boxes end before others begin
+  if (first) current_ = box;
+  return first;
+}
+
+// What is not current in new; it is from here on.
+std::array<ByteRange, 2> Iteration::take_missing() {
+  const ByteRange current = std::exchange(current_, {0, bytes_});
+  if (current.begin == current.end) return {ByteRange{0, bytes_}, ByteRange{}};
+  return {ByteRange{0, current.begin}, ByteRange{current.end, bytes_}};
 }
 
 Iteration::Copied Iteration::complete_in_nest(LineSet& dirty) {
   Copied all;
-  for (const ByteRange& range : interval_.complete(bytes_)) {
+  for (const ByteRange& range : take_missing()) {
     const Copied copied = copy_old(range, dirty);
     all.bytes += copied.bytes;
     all.past_cache_bytes += copied.past_cache_bytes;
@@ -86,7 +89,7 @@ Iteration::Copied Iteration::complete_in_nest(LineSet& dirty) {
 
 std::uint64_t Iteration::complete_in_cache() {
   std::uint64_t bytes = 0;
-  for (const ByteRange& range : interval_.complete(bytes_)) {
+  for (const ByteRange& range : take_missing()) {
     lacking_->for_each_run(range, [&](ByteRange run) {
       device_.store(new_offset_ + run.begin, device_.base() + old_offset_ + run.begin,
                     run.end - run.begin);

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Iteration: an object from its first store after a persistence point to the next one. Where its
-// two copies are, which bytes are current in which (ipv.P2 of object.cpp), and how many nests of
-// rows there were. old is the committed copy, new the working one.
+// two copies are, which bytes are current in which (ipv.P2 of stream_object.cpp), and how many
+// nests there were. old is the committed copy, new the working one.
 //
 // Threads: under the object's lock. No function fences; those that store return how many bytes.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
-#include "ipv/interval.hpp"
 #include "ipv/line_set.hpp"
 #include "pmem/device.hpp"
 
@@ -42,13 +42,9 @@ class Iteration {
   };
   Copied copy_old(ByteRange range, LineSet& dirty);
 
-  // A row is about to be overwritten whole.
-  struct Placed {
-    bool loads_from_old;
-    bool fresh;  // nothing of the row itself was copied
-    Copied copied;
-  };
-  Placed place(ByteRange row, LineSet& dirty);
+  // A box is about to be overwritten, all of whose rows lie in `box`. True if nothing of the object
+  // is current in new: what is loaded comes from old, and what lies between rows is to be copied.
+  bool place(ByteRange box);
 
   // From here on all of the object is current in new. In a nest, as copy_old(); before stores that
   // no row announces, through the cache: the program is about to store there, and all will be
@@ -56,7 +52,7 @@ class Iteration {
   Copied complete_in_nest(LineSet& dirty);
   std::uint64_t complete_in_cache();
   // The same, without copying: somebody else wrote all of new.
-  void note_complete() { (void)interval_.complete(bytes_); }
+  void note_complete() { (void)take_missing(); }
 
   // What later nests store to is saved after the last of them only, if this iteration goes as the
   // one before went.
@@ -66,13 +62,14 @@ class Iteration {
 
  private:
   void copy_through_cache(ByteRange run) const;
+  std::array<ByteRange, 2> take_missing();
 
   Device& device_;
   std::uint64_t bytes_;
   std::uint64_t old_offset_ = 0;
   std::uint64_t new_offset_ = 0;
   const LineSet* lacking_ = nullptr;
-  Interval interval_;
+  ByteRange current_;           // in new; the box that is overwritten, or all
   unsigned nests_ = 0;          // that were sealed
   unsigned usual_nests_ = 0;    // in the iteration before
   bool usually_plain_ = false;  // it ended with stores that no row announced

@@ -32,10 +32,11 @@ struct ObjectSurroundings {
   Device& device;
   ParallelWriter& writer;  // for the flushing thread; and for the program's, when that one rests
   bool guard = true;
-  bool move_views = true;     // false: as on an old kernel
-  bool verify = false;        // versions are compared with plain copies (version_check.hpp)
-  bool lags = false;          // a version is finished one persistence point later (ipv.P1)
-  bool saves_beside = false;  // what can be saved beside the program is (save_beside())
+  bool move_views = true;          // false: as on an old kernel
+  bool verify = false;             // versions are compared with plain copies (version_check.hpp)
+  std::uint64_t next_version = 0;  // that is made, or will be
+  bool lags = false;               // a version is finished one persistence point later (ipv.P1)
+  bool saves_beside = false;       // what can be saved beside the program is (save_beside())
   // Stores of this iteration may go unseen by a page tracker (buffer_memory.hpp).
   bool unseen = false;
   // The program is at a persistence point: objects whose pages change must not be stored to.
@@ -118,6 +119,8 @@ class InPlaceObject : public TwinWriter {
   virtual Status finish_save() { return Status::success(); }
   // What the version that hand_over() began holds; nothing was stored since.
   virtual const std::byte* contents() const { return address_; }
+  // `plain` is a copy of contents(), and stays until the next one (version_check.hpp).
+  virtual void take_plain_copy(const std::byte* /*plain*/) {}
   // The version has been finished.
   virtual void end_version(CommitOutcome outcome) = 0;
 

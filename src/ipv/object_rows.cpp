@@ -62,19 +62,20 @@ void StreamObject::count_copied(const Iteration::Copied& copied) {
 
 // ipv.P2. Returns the difference for loads.
 ptrdiff_t StreamObject::place_box(const BoxRows& rows) {
-  const Iteration::Placed placed = iteration_.place(rows.hull(), dirty_);
-  count_copied(placed.copied);
-  if (placed.fresh) counts_.fresh_row_bytes.add(rows.total_bytes());
+  const bool loads_from_old = iteration_.place(rows.hull());
+  if (loads_from_old) counts_.fresh_row_bytes.add(rows.total_bytes());
   std::uint64_t before = rows.hull().begin;
   rows.for_each([&](ByteRange row) {
     counts_.rows.add(1);
     changed_.add(row);
     dirty_.add(row);
     // Between two rows; ipv.P2 counts it as current.
-    if (placed.loads_from_old) count_copied(iteration_.copy_old({before, row.begin}, dirty_));
+    if (loads_from_old) count_copied(iteration_.copy_old({before, row.begin}, dirty_));
     before = row.end;
   });
-  return placed.loads_from_old ? iteration_.old_contents() - address_ : 0;
+  if (check_ && loads_from_old)
+    check_->fill_box(surroundings_.device.base() + iteration_.new_offset(), rows);
+  return loads_from_old ? iteration_.old_contents() - address_ : 0;
 }
 
 perdure_ipv_answer StreamObject::box_begin(const perdure_ipv_box& box) {
@@ -142,6 +143,8 @@ bool StreamObject::box_end(const perdure_ipv_box& box, bool past_cache) {
     }
     const bool last = iteration_.nest_is_last();
     complete_in_nest();
+    if (check_) check_->look_at_box(iteration_.new_contents(), rows_of(box));
+    compare_shown();
     if (!all_changed_) flush = seal() && last && !dirty_.empty();
   }
   in_nest_ = false;

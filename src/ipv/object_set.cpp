@@ -205,6 +205,7 @@ Result<std::uint64_t> ObjectSet::restart() {
   started_ = true;
   publish();  // before the first view: another thread may store at once
   PERDURE_TRY(agree(pool_.group(), start_objects()));
+  if (check_) check_->take(objects_);
   return version;
 }
 
@@ -324,6 +325,7 @@ void ObjectSet::begin_version() {
   surroundings_.committing = this_thread();
   surroundings_.hold(true);
   (void)drain();
+  surroundings_.next_version = durable_version_ + 1;
   Status ready = std::exchange(flush_failure_, Status::success());
   const Status handed = hand_over();
   if (ready.ok()) ready = handed;
@@ -364,7 +366,7 @@ Status ObjectSet::finish_saves() {
 
 Status ObjectSet::compare_version(std::uint64_t version) const {
   if (!check_) return Status::success();
-  return check_->compare(objects_, pool_.device(), version);
+  return agree(pool_.group(), check_->compare(objects_, pool_.device(), version));
 }
 
 // [collective]

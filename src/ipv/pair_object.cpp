@@ -183,7 +183,6 @@ Status PairObject::check_overwritten() {
 
 // ipv.T1 and ipv.T2.
 void PairObject::swap_roles() {
-  const std::byte* const before = at(alive_copy_);
   alive_copy_ = written_copy_;
   alive_ = 1 - alive_;
   written_copy_ = free_copy();
@@ -193,7 +192,7 @@ void PairObject::swap_roles() {
   const bool thorough = counts_.swaps.get() <= thorough_iterations;
   const std::uint64_t stride =
       thorough ? thorough_words : std::max(thorough_words, words / later_checks);
-  poison_.lay(at(written_copy_), before, stride);
+  poison_.lay(at(written_copy_), at(alive_copy_), stride);
   if (!show(arrays_[1 - alive_], written_copy_, ViewAccess::write)) end_with(name_, no_view);
 }
 

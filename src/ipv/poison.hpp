@@ -23,9 +23,9 @@ class Poison {
 
   Poison(std::uint64_t bytes, bool everywhere) : words_(bytes / word_bytes), all_(everywhere) {}
 
-  // Into `memory`, whose words must be overwritten where they differ from `before`: all of them, or
-  // one in `stride` words, elsewhere each time.
-  void lay(std::byte* memory, const std::byte* before, std::uint64_t stride) {
+  // Into `memory`, an older state, whose words must be overwritten where they differ from `now`:
+  // all of them, or one in `stride` words, elsewhere each time.
+  void lay(std::byte* memory, const std::byte* now, std::uint64_t stride) {
     laid_.clear();
     ++times_;
     std::uint64_t random = times_ * 0x9E37'79B9'7F4A'7C15;
@@ -35,7 +35,7 @@ class Poison {
       random ^= random << 17U;
       const std::uint64_t word = all_ ? first : first + random % stride;
       if (word >= words_) break;
-      if (std::memcmp(memory + word * word_bytes, before + word * word_bytes, word_bytes) == 0) {
+      if (std::memcmp(memory + word * word_bytes, now + word * word_bytes, word_bytes) == 0) {
         continue;
       }
       std::memcpy(memory + word * word_bytes, &value, word_bytes);

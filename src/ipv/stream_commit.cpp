@@ -25,7 +25,7 @@ Status StreamObject::hand_over() {
   seal_for_version();
   if (phase_ == Phase::sealed) take();
   counts_.waited_ns.add(monotonic_ns() - start_ns);
-  return Status::success();
+  return check_ ? check_->status(name_, surroundings_.next_version) : Status::success();
 }
 
 void StreamObject::seal_for_version() {
@@ -91,6 +91,11 @@ Result<std::uint64_t> StreamObject::save() {
 const std::byte* StreamObject::contents() const {
   if (phase_ == Phase::off) return address_;
   return surroundings_.device.base() + array_->copy_offset(contents_);
+}
+
+void StreamObject::take_plain_copy(const std::byte* plain) {
+  const std::lock_guard<FaultLock> lock(lock_);
+  if (check_) check_->take(plain);
 }
 
 void StreamObject::end_version(CommitOutcome outcome) {

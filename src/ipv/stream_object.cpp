@@ -12,9 +12,10 @@
 //       only versions that do not name what the lines below call new. (The paper waits before the
 //       first *read*. Reading harms nothing; an object that is written without being read would be
 //       stored to too early.)
-//   ipv.P2  In an iteration in the pool, the bytes of its interval are current in new. All others
-//       are current in old and were not stored to since the copies changed roles. Where the lines
-//       of lacking_[new] are not, old and new are equal, so these bytes need not be copied.
+//   ipv.P2  In an iteration in the pool, all bytes are current in new, or those of the box that is
+//       overwritten, or none. All others are current in old and were not stored to since the copies
+//       changed roles. Where the lines of lacking_[new] are not, old and new are equal, so these
+//       bytes need not be copied.
 //   ipv.P3  Outside of nests (perdure_ipv_abi.h, abi.R3) all of the object is current where the
 //       address shows it: box_end() and plain() complete new before they return.
 //   ipv.P4  While the address can be stored to and no box is announced, every line counts as
@@ -90,7 +91,9 @@ StreamObject::StreamObject(ObjectSurroundings& surroundings, std::string name, s
       iteration_(surroundings.device, bytes),
       changed_(bytes),
       dirty_(bytes),
-      taken_{.dirty = LineSet(bytes)} {}
+      taken_{.dirty = LineSet(bytes)} {
+  if (surroundings.verify) check_.emplace();
+}
 
 Status StreamObject::may_be_placed() const {
   if (first() % view_page_bytes != 0) {
@@ -237,12 +240,18 @@ void StreamObject::complete_for_stores() {
   counts_.copied_bytes.add(iteration_.complete_in_cache());
 }
 
+// Nothing was stored that no box announced.
+void StreamObject::compare_shown() {
+  if (check_ && !all_changed_) check_->compare(iteration_.new_contents(), bytes_, changed_);
+}
+
 // ipv.P5: new is completed before it can be stored to.
 void StreamObject::plain_locked() {
   if (phase_ == Phase::writing && all_changed_) return;
   if (phase_ == Phase::clean) begin_iteration();
   stop_early_flush();
   complete_for_stores();
+  if (!in_nest_) compare_shown();
   note_all_changed();
   if (phase_ != Phase::writing) enter_writing();
 }

@@ -12,6 +12,7 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,7 @@
 #include "ipv/iteration.hpp"
 #include "ipv/line_set.hpp"
 #include "ipv/object.hpp"
+#include "ipv/shown_check.hpp"
 
 namespace perdure {
 
@@ -55,6 +57,7 @@ class StreamObject final : public InPlaceObject {
   Result<std::uint64_t> save() override;
   void end_version(CommitOutcome outcome) override;
   const std::byte* contents() const override;
+  void take_plain_copy(const std::byte* plain) override;
   Tier tier() const override { return PERDURE_IPV_STREAM; }
 
  private:
@@ -97,6 +100,7 @@ class StreamObject final : public InPlaceObject {
   void enter_nest();
   void count_copied(const Iteration::Copied& copied);
   void complete_for_stores();
+  void compare_shown();
   ptrdiff_t place_box(const BoxRows& rows);
   bool worth_past_cache(std::uint64_t row_bytes) const;
   void note_past_cache(ByteRange lines);
@@ -128,6 +132,7 @@ class StreamObject final : public InPlaceObject {
   bool all_changed_ = false;
   bool in_nest_ = false;  // a box was announced, and box_end() is to come
   Untold untold_;
+  std::optional<ShownCheck> check_;      // verify=on
   std::atomic<std::uint32_t> early_{0};  // flush_early(): 0 no, 1 queued, 2 runs
 };
 

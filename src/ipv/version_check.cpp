@@ -10,6 +10,7 @@ void VersionCheck::take(const Objects& objects) {
   for (std::size_t i = 0; i < objects.size(); ++i) {
     const std::byte* const now = objects[i]->contents();
     taken_[i].assign(now, now + objects[i]->bytes());
+    objects[i]->take_plain_copy(taken_[i].data());
   }
 }
 

@@ -23,15 +23,42 @@ namespace perdure::ipv_check {
 // What `record` knows of eight bytes.
 struct RecordWord {
   std::uint32_t iteration = 0;  // to which the masks that end in _now belong
+  std::uint32_t stored_in = 0;  // the last one before it that stored here, to stored_last
   ByteMask stored_now = 0;
   ByteMask read_first_now = 0;  // before being stored to
   ByteMask read_now = 0;
   ByteMask stored = 0;  // in an earlier iteration
+  ByteMask stored_last = 0;
   ByteMask carried = 0;
+  ByteMask alive_after[2] = {0, 0};  // an even iteration, an odd one: carried from there
   ByteMask rewritten = 0;
   ByteMask read = 0;
+
+  // Makes the masks those of iteration `to`, and keeps what the one before means.
+  void turn(std::uint32_t to) {
+    note_carried(static_cast<ByteMask>(read_first_now & stored));
+    rewritten |= minus(stored_now, read_first_now);
+    read |= read_now;
+    stored |= stored_now;
+    if (stored_now != 0) {
+      stored_in = iteration;
+      stored_last = stored_now;
+    }
+    stored_now = read_first_now = read_now = 0;
+    iteration = to;
+  }
+
+ private:
+  // Bytes that were stored to in one iteration are alive after it, and until they are read.
+  void note_carried(ByteMask bytes) {
+    carried |= bytes;
+    const bool just_before = stored_in + 1 == iteration;
+    const auto once = static_cast<ByteMask>(just_before ? bytes & stored_last : 0);
+    alive_after[stored_in % 2] |= once;
+    for (ByteMask& alive : alive_after) alive |= minus(bytes, once);
+  }
 };
-static_assert(sizeof(RecordWord) == 12);
+static_assert(sizeof(RecordWord) == 20);
 
 struct Block {
   std::uintptr_t begin = 0;

@@ -140,6 +140,11 @@ void Record::end_iteration() {
     add_counts(tracked.elements.carried, std::move(tracked.elements.if_complete));
     tracked.elements.if_not.clear();
     if (tracked.first_now == 0) continue;
+    const bool first = tracked.storing[0] + tracked.storing[1] == 0;
+    ++tracked.storing[complete_ % 2];
+    if (first || tracked.stored_now < tracked.storing_min) {
+      tracked.storing_min = tracked.stored_now;
+    }
     const std::uint64_t live = std::max(tracked.live_bytes, tracked.stored_now);
     tracked.kept_max = std::max(tracked.kept_max, live - tracked.stored_now);
     tracked.first_differs |= tracked.first_writer != 0 && tracked.first_writer != tracked.first_now;
@@ -149,6 +154,7 @@ void Record::end_iteration() {
     tracked.stored_now = 0;
     tracked.first_now = tracked.last_now = 0;
   }
+  pairs_ = find_exchanges(blocks_, complete_);
 }
 
 // Calls use(block, first byte, end) for what of an access is tracked.
@@ -170,21 +176,11 @@ void Record::for_pieces(std::uintptr_t address, std::uint64_t bytes, Site& site,
   }
 }
 
-// Makes the masks those of the iteration that runs, and keeps what the one before means.
-void Record::turn(RecordWord& word) const {
-  word.carried |= static_cast<ByteMask>(word.read_first_now & word.stored);
-  word.rewritten |= minus(word.stored_now, word.read_first_now);
-  word.read |= word.read_now;
-  word.stored |= word.stored_now;
-  word.stored_now = word.read_first_now = word.read_now = 0;
-  word.iteration = now_;
-}
-
 void Record::load_piece(Block& block, std::size_t begin, std::size_t end, Site& site) {
   RecordWord* words = words_in(block);
   for_words(begin, end, [&](std::size_t number, ByteMask mask) {
     RecordWord& word = words[number];
-    if (word.iteration != now_) turn(word);
+    if (word.iteration != now_) word.turn(now_);
     const ByteMask fresh = minus(mask, word.stored_now);
     word.read_first_now |= fresh;
     word.read_now |= mask;
@@ -200,7 +196,7 @@ void Record::store_piece(Block& block, std::size_t begin, std::size_t end, Site&
   std::uint64_t fresh = 0;
   for_words(begin, end, [&](std::size_t number, ByteMask mask) {
     RecordWord& word = words[number];
-    if (word.iteration != now_) turn(word);
+    if (word.iteration != now_) word.turn(now_);
     fresh += count_bytes(minus(mask, word.stored_now));
     word.stored_now |= mask;
   });
@@ -261,6 +257,9 @@ namespace {
 ByteTotals judge(const RecordWord& word) {
   ByteTotals totals;
   totals.carried = count_bytes(word.carried);
+  for (std::size_t odd = 0; odd < 2; ++odd) {
+    totals.alive_after[odd] = count_bytes(word.alive_after[odd]);
+  }
   totals.rewritten = count_bytes(minus(word.rewritten, word.carried));
   totals.read_only = count_bytes(minus(word.read, word.stored));
   totals.stored = count_bytes(word.stored);
@@ -291,7 +290,7 @@ void Record::leave(Block& block) {
     const ByteTotals without = judge_without_now(word);
     const bool is_settled = word.iteration <= complete_;
     const ByteMask carried_without = word.carried;
-    turn(word);
+    word.turn(now_);
     Elements& elements = tracked.elements;
     if (is_settled) {
       tracked.totals.add(judge(word));

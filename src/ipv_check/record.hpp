@@ -21,6 +21,7 @@
 #include <string>
 
 #include "ipv_check/block_map.hpp"
+#include "ipv_check/exchange.hpp"
 #include "ipv_check/sites.hpp"
 #include "ipv_check/tracked.hpp"
 
@@ -54,6 +55,8 @@ class Record {
   void finish();
 
   const std::deque<Tracked>& tracked() const { return tracked_; }
+  // As of the last complete iteration.
+  const std::vector<Exchange>& pairs() const { return pairs_; }
   const SiteTable& sites() const { return sites_; }
   std::uint32_t iterations() const { return complete_; }
   bool has_begun() const { return now_ != 0; }
@@ -75,13 +78,13 @@ class Record {
   void note_writer(Block& block, Site& site);
   static void note_elements(Block& block, std::size_t begin, Site& site);
   void end_iteration();
-  void turn(RecordWord& word) const;
   void leave(Block& block);
 
   SiteTable sites_;
   std::deque<Tracked> tracked_;
   std::map<std::uint64_t, HeapPlace> heap_;  // by stack
   BlockMap blocks_;
+  std::vector<Exchange> pairs_;
   std::uint32_t now_ = 0;  // the iteration that runs; 0: before the loop
   std::uint32_t complete_ = 0;
   bool finished_ = false;

@@ -7,6 +7,7 @@
 
 #include <cstdlib>
 #include <map>
+#include <memory>
 #include <random>
 #include <set>
 
@@ -84,6 +85,89 @@ TEST(Record, a_block_that_is_freed_and_allocated_again_carries_nothing) {
   EXPECT_EQ(only(record).totals.carried, 0U);
   EXPECT_EQ(only(record).blocks, 4U);
   EXPECT_EQ(only(record).live_bytes_max, 64U);
+}
+
+// Two arrays of the test's own, which take turns; `extra` is done in each iteration.
+template <typename Extra>
+std::vector<Exchange> exchanges_of(int iterations, Extra extra) {
+  static std::vector<std::uint64_t> memory[2];
+  for (auto& array : memory) array.assign(1024, 1);
+  const auto address = [](int which) {
+    return reinterpret_cast<std::uintptr_t>(memory[which].data());
+  };
+  static std::unique_ptr<Record> kept;  // what is returned refers to it
+  kept = std::make_unique<Record>();
+  Record& record = *kept;
+  Site site = site_at(7);
+  record.add_named(address(0), 8192, "f");
+  record.add_named(address(1), 8192, "g");
+  for (int i = 0; i < iterations; ++i) {
+    record.begin_iteration();
+    record.load(address(i % 2), 8192, site);
+    record.store(address(1 - i % 2) + 80, 8000, site);
+    extra(record, i, address(i % 2), address(1 - i % 2));
+  }
+  record.end_loop();
+  record.finish();
+  return record.pairs();
+}
+
+TEST(Record, arrays_that_take_turns_are_a_pair) {
+  const auto nothing = [](Record&, int, std::uintptr_t, std::uintptr_t) {};
+  const auto pairs = exchanges_of(5, nothing);
+  ASSERT_EQ(pairs.size(), 1U);
+  EXPECT_EQ(pairs[0].breach, ExchangeBreach::none);
+  EXPECT_EQ(pairs[0].after_odd->name, "g");
+  EXPECT_EQ(pairs[0].after_even->name, "f");
+  EXPECT_EQ(pairs[0].after_odd->totals.alive_after[0], 0U);
+  EXPECT_EQ(pairs[0].after_odd->totals.alive_after[1], 8000U);
+  EXPECT_TRUE(exchanges_of(3, nothing).empty());
+}
+
+TEST(Record, arrays_that_break_the_contract_of_a_pair_are_told_with_the_byte) {
+  Site site = site_at(9);
+  const auto breach_of = [](const auto& extra) {
+    const auto pairs = exchanges_of(8, extra);
+    EXPECT_EQ(pairs.size(), 1U);
+    return std::pair(pairs.at(0).breach, pairs.at(0).byte);
+  };
+  using Found = std::pair<ExchangeBreach, std::optional<std::uint64_t>>;
+  EXPECT_EQ(breach_of([&](Record& record, int i, std::uintptr_t, std::uintptr_t to) {
+              if (i == 4) record.store(to + 8, 8, site);  // only once, of one of them
+            }),
+            Found(ExchangeBreach::stored, 8));
+  EXPECT_EQ(breach_of([&](Record& record, int i, std::uintptr_t, std::uintptr_t to) {
+              if (i == 4 || i == 5) record.store(to + 8, 8, site);  // of both
+            }),
+            Found(ExchangeBreach::stored, std::nullopt));
+  EXPECT_EQ(breach_of([&](Record&, int i, std::uintptr_t from, std::uintptr_t) {
+              if (i == 0) *reinterpret_cast<std::uint64_t*>(from + 16) = 2;
+            }),
+            Found(ExchangeBreach::walls, 16));
+}
+
+TEST(Record, an_array_that_reads_what_it_overwrites_is_alive_after_all_iterations) {
+  static std::vector<std::uint64_t> memory[2];
+  for (auto& array : memory) array.assign(1024, 1);
+  Record record;
+  Site site = site_at(7);
+  for (auto& array : memory) {
+    record.add_named(reinterpret_cast<std::uintptr_t>(array.data()), 8192, "u");
+  }
+  for (int i = 0; i < 6; ++i) {
+    const auto to = reinterpret_cast<std::uintptr_t>(memory[i % 2].data());
+    record.begin_iteration();
+    record.load(to + 256, 3, site);  // of the iteration before the last
+    record.store(to, 8192, site);
+    record.load(to, 8192, site);
+  }
+  record.end_loop();
+  record.finish();
+  ASSERT_EQ(record.pairs().size(), 1U);
+  EXPECT_EQ(record.pairs()[0].breach, ExchangeBreach::read);
+  EXPECT_EQ(record.pairs()[0].byte, 256U);
+  EXPECT_EQ(record.tracked().front().totals.alive_after[0], 3U);
+  EXPECT_EQ(record.tracked().front().totals.alive_after[1], 3U);
 }
 
 TEST(Record, a_block_that_grows_takes_its_history_with_it) {

@@ -2,6 +2,7 @@
 #include "ipv_check/report.hpp"
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <vector>
 
@@ -26,6 +27,8 @@ json run_json(const RunFacts& run, std::uint32_t iterations) {
 std::string text_of(const json& value) {
   return value.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
 }
+
+constexpr const char* breach_names[] = {"none", "stored", "read", "walls"};  // ExchangeBreach
 
 constexpr const char* kind_names[] = {"named", "variable", "scalar", "heap"};  // TrackedKind
 
@@ -91,6 +94,8 @@ json tracked_json(const SiteTable& sites, const Tracked& tracked) {
           {"blocks", tracked.blocks},
           {"size_bytes", tracked.live_bytes_max},
           {"carried_bytes", totals.carried},
+          {"alive_after_even_bytes", totals.alive_after[0]},
+          {"alive_after_odd_bytes", totals.alive_after[1]},
           {"rewritten_bytes", totals.rewritten},
           {"read_only_bytes", totals.read_only},
           {"stored_bytes", totals.stored},
@@ -111,6 +116,15 @@ json tracked_json(const SiteTable& sites, const Tracked& tracked) {
 bool is_touched(const Tracked& tracked) {
   const ByteTotals& totals = tracked.totals;
   return totals.stored != 0 || totals.read_only != 0;
+}
+
+json pair_json(const Exchange& pair, const std::map<const Tracked*, std::size_t>& places) {
+  json breach = nullptr;
+  if (pair.breach != ExchangeBreach::none) {
+    breach = {{"rule", breach_names[static_cast<std::size_t>(pair.breach)]},
+              {"byte", pair.byte ? json(*pair.byte) : json()}};
+  }
+  return {{"objects", {places.at(pair.after_odd), places.at(pair.after_even)}}, {"breach", breach}};
 }
 
 json violation_json(const Checker& checker, const Violation& violation) {
@@ -150,9 +164,14 @@ std::string record_report(const Record& record, const RunFacts& run) {
   json report = run_json(run, record.iterations());
   report["mode"] = "record";
   report["objects"] = json::array();
+  std::map<const Tracked*, std::size_t> places;
   for (const Tracked& tracked : record.tracked()) {
-    if (is_touched(tracked)) report["objects"].push_back(tracked_json(record.sites(), tracked));
+    if (!is_touched(tracked)) continue;
+    places[&tracked] = report["objects"].size();
+    report["objects"].push_back(tracked_json(record.sites(), tracked));
   }
+  report["pairs"] = json::array();
+  for (const Exchange& pair : record.pairs()) report["pairs"].push_back(pair_json(pair, places));
   return text_of(report);
 }
 

@@ -26,6 +26,7 @@ struct Frame {
 // and an earlier iteration had stored to it.
 struct ByteTotals {
   std::uint64_t carried = 0;
+  std::uint64_t alive_after[2] = {0, 0};  // carried from an even iteration on, from an odd one
   std::uint64_t rewritten = 0;   // stored to before they are read, whenever they are; not carried
   std::uint64_t read_only = 0;   // never stored to in the loop
   std::uint64_t stored = 0;      // ever, in the loop
@@ -34,6 +35,7 @@ struct ByteTotals {
 
   void add(const ByteTotals& other) {
     carried += other.carried;
+    for (int odd = 0; odd < 2; ++odd) alive_after[odd] += other.alive_after[odd];
     rewritten += other.rewritten;
     read_only += other.read_only;
     stored += other.stored;
@@ -85,6 +87,8 @@ struct Tracked {
   // Of complete iterations.
   std::uint64_t stored_min = 0;
   std::uint64_t stored_max = 0;
+  std::uint64_t storing[2] = {0, 0};  // even and odd iterations that stored to it
+  std::uint64_t storing_min = 0;      // bytes, of these
   std::uint64_t kept_max = 0;  // bytes that an iteration which stored to it left as they were
   SiteNumber first_writer = 0;
   SiteNumber last_writer = 0;

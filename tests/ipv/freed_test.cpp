@@ -250,6 +250,35 @@ TEST_P(IpvFreed, a_child_may_free_what_it_inherited) {
   restarted(3, 3);
 }
 
+// It was made within a box, whose rest its own object would complete, in the copy that both have.
+TEST_P(IpvFreed, a_child_that_frees_late_changes_no_version) {
+  open();
+  iterate(2);
+  int go[2];
+  ASSERT_EQ(::pipe(go), 0);
+  const std::size_t half = bytes() / 2;
+  const perdure_ipv_box box{memory_, 1, {half}, {1}, nullptr, 0};
+  const perdure_ipv_answer by = perdure_ipv_box_begin(&box);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    char byte = 0;
+    if (::read(go[0], &byte, 1) != 1) ::_exit(1);
+    std::free(memory_);
+    ::_exit(0);
+  }
+  std::memset(memory_, 3, half);
+  if (by.how != PERDURE_IPV_NO_BOX) perdure_ipv_box_end(&box, 0);
+  iterate(3);
+  ASSERT_EQ(perdure_ipv_wait(&version_), PERDURE_OK);
+  ASSERT_EQ(::write(go[1], "g", 1), 1);
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  for (const int end : go) ::close(end);
+  free_u();
+  restarted(3, 3);
+}
+
 TEST_P(IpvFreed, what_follows_an_object_in_its_last_page_stays_the_programs) {
   std::vector<char*> neighbours;
   for (int i = 0; i < 64; ++i) {

@@ -21,12 +21,13 @@
 
 #define AT(difference, x) (*(uint64_t*)((char*)&(x) + (difference)))
 
-enum { rows = 40, columns = 515, cells = rows * columns, flags = 37 };
+enum { rows = 40, columns = 515, cells = rows * columns, flags = 37, ranks_max = 2 };
 
 static uint64_t *grid, shadow[cells], small[flags], small_shadow[flags];
-/* A pair, of which no step stores to the first row. */
-static uint64_t *wave[2], wave_shadow[2][cells];
-static int rank;
+/* A pair, whose first row is the last one of the rank before: it comes by a message into the array
+ * that was just overwritten. */
+static uint64_t *wave[2], wave_shadow[ranks_max][2][cells];
+static int rank, ranks = 1;
 
 static void check(int code, const char* what) {
   if (code == PERDURE_OK) return;
@@ -34,8 +35,12 @@ static void check(int code, const char* what) {
   _exit(1);
 }
 
+static uint64_t mixed_on(int of, uint64_t old, uint64_t at, uint64_t step) {
+  return old * 6364136223846793005u + at * 1442695040888963407u + step + (uint64_t)of;
+}
+
 static uint64_t mixed(uint64_t old, uint64_t at, uint64_t step) {
-  return old * 6364136223846793005u + at * 1442695040888963407u + step + (uint64_t)rank;
+  return mixed_on(rank, old, at, step);
 }
 
 /* The rows that a step overwrites: all, every third, or, by plain stores, a few elements. */
@@ -43,12 +48,35 @@ static uint64_t stride_of(uint64_t step) {
   return step % 4 == 1 ? 3 : 1;
 }
 
-static void step_of_wave(const uint64_t* from, uint64_t* to, uint64_t step) {
-  for (uint64_t i = columns; i < cells; i++) to[i] = mixed(from[i - columns], i, step) + from[i];
+static void step_of_wave(int of, const uint64_t* from, uint64_t* to, uint64_t step) {
+  for (uint64_t i = columns; i < cells; i++) {
+    to[i] = mixed_on(of, from[i - columns], i, step) + from[i];
+  }
+}
+
+static void exchange(uint64_t* to) {
+  uint64_t* const last = to + cells - columns;
+#ifdef WITH_MPI
+  MPI_Sendrecv(last, columns, MPI_UINT64_T, (rank + 1) % ranks, 0, to, columns, MPI_UINT64_T,
+               (rank + ranks - 1) % ranks, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+#else
+  memcpy(to, last, columns * sizeof *to);
+#endif
+}
+
+static void step_of_shadow_waves(uint64_t step) {
+  const uint64_t now = step % 2;
+  for (int of = 0; of < ranks; of++) {
+    step_of_wave(of, wave_shadow[of][1 - now], wave_shadow[of][now], step);
+  }
+  for (int of = 0; of < ranks; of++) {
+    const uint64_t* const before = wave_shadow[(of + ranks - 1) % ranks][now];
+    memcpy(wave_shadow[of][now], before + cells - columns, columns * sizeof *before);
+  }
 }
 
 static void step_of_shadow(uint64_t step) {
-  step_of_wave(wave_shadow[(step + 1) % 2], wave_shadow[step % 2], step);
+  step_of_shadow_waves(step);
   if (step % 4 == 3) {
     for (uint64_t i = step % 11; i < cells; i += 1000) shadow[i] = mixed(shadow[i], i, step);
   } else if (step % 4 != 2) {
@@ -62,7 +90,8 @@ static void step_of_shadow(uint64_t step) {
 }
 
 static void step_of_grid(uint64_t step) {
-  step_of_wave(wave[(step + 1) % 2], wave[step % 2], step);
+  step_of_wave(rank, wave[(step + 1) % 2], wave[step % 2], step);
+  exchange(wave[step % 2]);
   if (step % 4 == 3) {
     for (uint64_t i = step % 11; i < cells; i += 1000) grid[i] = mixed(grid[i], i, step);
   } else if (step % 4 != 2) { /* 2: the grid does not change */
@@ -89,7 +118,7 @@ static void check_contents(uint64_t step) {
   for (uint64_t s = 1; s <= step; s++) step_of_shadow(s);
   void* alive = NULL;
   check(perdure_ipv_alive("wave", &alive), "alive");
-  if (alive == wave[step % 2] && memcmp(alive, wave_shadow[step % 2], sizeof shadow) == 0 &&
+  if (alive == wave[step % 2] && memcmp(alive, wave_shadow[rank][step % 2], sizeof shadow) == 0 &&
       memcmp(grid, shadow, sizeof shadow) == 0 && memcmp(small, small_shadow, sizeof small) == 0) {
     return;
   }
@@ -106,6 +135,8 @@ int main(int argc, char** argv) {
   const int wanted = atoi(argv[3]) % 2 == 0 ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE;
   MPI_Init_thread(NULL, NULL, wanted, &provided);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  if (ranks > ranks_max) return 1;
   check(perdure_open_mpi(MPI_COMM_WORLD, argv[1], NULL, &pool), "open");
 #else
   check(perdure_open(argv[1], NULL, &pool), "open");

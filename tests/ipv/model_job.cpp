@@ -30,6 +30,7 @@ IpvOptions options_of(const ModelShape& shape) {
   options.helper = shape.helper;
   options.guard = shape.guard;
   options.move_views = shape.move_views;
+  options.verify = shape.verify;
   return options;
 }
 

@@ -31,6 +31,7 @@ struct ModelShape {
   bool helper = false;
   bool guard = true;
   bool move_views = true;
+  bool verify = false;
   std::uint32_t keep = 1;
 };
 

@@ -47,7 +47,9 @@ ModelVersion random_contents(const ModelShape& shape, Random& random) {
 class History {
  public:
   explicit History(std::uint64_t seed)
-      : random_(seed), shape_(random_shape(random_)), base_(random_contents(shape_, random_)) {}
+      : random_(seed), shape_(random_shape(random_)), base_(random_contents(shape_, random_)) {
+    shape_.verify = seed % 4 == 0;
+  }
 
   // The first thing that was wrong; "" if nothing was.
   std::string run() {
@@ -64,7 +66,7 @@ class History {
            " bytes, misaligned " + std::to_string(shape_.misaligned) + ", lag " +
            std::to_string(shape_.lag) + (shape_.helper ? ", helper" : "") +
            (shape_.guard ? "" : ", no guard") + (shape_.move_views ? "" : ", mapped anew") +
-           ", keep " + std::to_string(shape_.keep);
+           (shape_.verify ? ", verify" : "") + ", keep " + std::to_string(shape_.keep);
   }
 
  private:

@@ -29,7 +29,6 @@ std::uint64_t number_from(const char* variable, std::uint64_t otherwise) {
 
 struct PairShape : ModelShape {
   unsigned every = 1;
-  bool verify = false;
 };
 
 // A stencil of bytes: the first `wall` bytes of each 512 are never stored to.
@@ -351,6 +350,19 @@ TEST(IpvPairDeathTest, a_store_to_the_array_of_the_version_ends_with_a_sentence)
       "pair 'u': a store to the array that holds the version");
 }
 
+TEST(IpvPairDeathTest, a_store_to_the_array_that_was_restored_ends_with_a_sentence) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  PairShape shape;
+  EXPECT_DEATH(
+      {
+        PairJob job(shape, model_device(shape));
+        Random random(1);
+        (void)job.start(random_contents(shape.bytes, random));
+        job.array(job.alive)[17] = 1;
+      },
+      "pair 'u': a store to the array that holds the version");
+}
+
 // The program that leaves `missed` out of every iteration from the fifth on; the error, and at
 // which iteration it came.
 std::pair<std::string, int> breach(const PairShape& shape, ByteRange missed) {
@@ -377,6 +389,20 @@ TEST(IpvPair, a_page_that_an_iteration_did_not_overwrite_is_an_error) {
   EXPECT_NE(message.find("pair 'u': the iteration did not overwrite byte"), std::string::npos)
       << message;
   EXPECT_EQ(iteration, 4) << "words of each page are checked in the first iterations";
+}
+
+TEST(IpvPair, a_breach_at_a_persistence_point_without_a_version_is_told_by_the_next_one) {
+  PairShape shape;
+  shape.lag = 0;
+  shape.every = 2;
+  shape.bytes = 8 * page_bytes;
+  PairJob job(shape, model_device(shape));
+  Random random(1);
+  ASSERT_TRUE(job.start(random_contents(shape.bytes, random)).ok());
+  for (int iteration = 0; iteration < 6; ++iteration) {
+    job.iterate(iteration == 4 ? ByteRange{2 * page_bytes, 6 * page_bytes} : ByteRange{});
+    EXPECT_EQ(job.set().persist().ok(), iteration < 5) << iteration;
+  }
 }
 
 TEST(IpvPair, verify_finds_the_words_that_an_iteration_did_not_overwrite) {
@@ -448,6 +474,27 @@ TEST(IpvPair, a_pair_whose_memory_is_freed_keeps_its_last_version) {
     EXPECT_EQ(found.version, 4U);
     EXPECT_EQ(found.contents.bytes, last.bytes);
   }
+}
+
+TEST(IpvPair, a_pair_that_is_freed_after_its_version_failed_is_in_the_next_one) {
+  PairShape shape;
+  shape.lag = 0;
+  PairJob job(shape, model_device(shape));
+  Random random(5);
+  ASSERT_TRUE(job.start(random_contents(shape.bytes, random)).ok());
+  job.iterate();
+  ASSERT_TRUE(job.persist().ok());
+  job.iterate();
+  job.device().failing_fence = job.device().counters().fence_calls + 1;
+  ASSERT_FALSE(job.persist().ok());
+  job.device().failing_fence = 0;
+  const ModelVersion last = job.now;
+  const auto first = reinterpret_cast<std::uintptr_t>(job.array(0));
+  ASSERT_TRUE(job.set().end_within(first, first + 1).ok());
+  ASSERT_TRUE(job.set().persist().ok());
+  const ModelRecovery found = recover_model(shape, job.device().durable());
+  EXPECT_EQ(found.version, 2U);
+  EXPECT_EQ(found.contents.bytes, last.bytes);
 }
 
 }  // namespace

@@ -9,8 +9,8 @@ Python is planted into a copy of the package and its tests; there "filter" is an
 With "variant" the test is an MPI program for MPICH, which two ranks run; the file is put in the
 program itself if the variant is "linked", and otherwise in the library of windows, with which
 tests/rma/variant.sh runs that variant.
-A mutant of pass/ is a plug-in of its own, with which "test", a program of tests/pass, compiles;
-there "filter" is the rest of its command line.
+A "test" that is a program of tests/pass compiles with a mutant of pass/ as a plug-in of its own, or
+runs its programs with the mutant's "library"; there "filter" is the rest of its command line.
 
     run.py --build build/dev [--list] [--every N] [NAME …]
 
@@ -116,11 +116,13 @@ def survives(mutant, build, folder, planted):
 
 
 def survives_in_pass(mutant, build, folder, planted):
-    """True if the named program of tests/pass is content with a compiler that has the mistake."""
+    """True if the named program of tests/pass is content with a compiler, or a library, that has
+    the mistake."""
     place = ROOT / "tests/pass"
     words = [sys.executable, place / mutant["test"], "--build", build, *mutant["filter"].split()]
-    plugin = link("PerdurePass", build, folder, planted)
-    done = finished([*words, "--plugin", plugin], cwd=place)
+    option = "--library" if "library" in mutant else "--plugin"
+    made = link(mutant.get("library", "PerdurePass"), build, folder, planted)
+    done = finished([*words, option, made], cwd=place)
     if done is not None and done.returncode == 0:
         return True
     control = finished(words, cwd=place)  # a program that is never content kills everything
@@ -200,7 +202,7 @@ def try_mutant(mutant, build, whole):
                 alive = survives_in_python(mutant, build, folder)
             else:
                 planted = compile_mutant(mutant, build, folder)
-                if mutant["file"].startswith("pass/"):
+                if mutant["test"].endswith(".py"):
                     alive = survives_in_pass(mutant, build, folder, planted)
                 elif "variant" in mutant:
                     alive = survives_in_windows(mutant, build, folder, planted)
@@ -227,12 +229,15 @@ def main():
         return 0
     with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
         build = options.build.resolve()
-        results = list(pool.map(lambda at: try_mutant(at[1], build, at[0] % options.every == 0),
-                                enumerate(mutants)))
-    for mutant, verdict, detail in results:
-        if verdict != "left out":
-            print(f"{verdict:12} {mutant['name']:34} {mutant['test']} {mutant['filter']} {detail}")
-    verdicts = [verdict for _, verdict, _ in results if verdict != "left out"]
+        verdicts = []
+        for mutant, verdict, detail in pool.map(
+                lambda at: try_mutant(at[1], build, at[0] % options.every == 0),
+                enumerate(mutants)):
+            if verdict == "left out":
+                continue
+            verdicts.append(verdict)
+            print(f"{verdict:12} {mutant['name']:34} {mutant['test']} {mutant['filter']} {detail}",
+                  flush=True)
     print(f"{verdicts.count('killed')} of {len(verdicts)} mutants killed")
     return 2 if "not planted" in verdicts else int("SURVIVED" in verdicts)
 

@@ -7,7 +7,9 @@
 //   nest_driver SEED POOL    linked with libperdure: in each tier. A process runs each program, and
 //                            is killed in an epoch or after its persistence point; another
 //                            restarts
+//   nest_driver SEED POOL reader    a thread looks at all objects meanwhile (reader.h)
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,11 +19,15 @@
 #include "nests.h"
 #include "perdure/perdure_ipv.h"
 #include "perdure/perdure_ipv_abi.h"
+#include "reader.h"
 
 extern struct program native_programs[], ipv_programs[];
 extern const int native_count, ipv_count;
 
+volatile int threads_beside;
+
 static const char* pool_path;  // NULL: over poison_runtime.cpp
+static int is_watched;
 static unsigned long long state;
 
 static unsigned random_below(unsigned limit) {
@@ -67,7 +73,9 @@ static void fill(struct arrays* arrays, unsigned long long seed) {
 
 static void objects(char* at, size_t bytes, const char* name) {
   if (pool_path != NULL) {
-    const perdure_ipv_object_options options = {.tier = (int)random_below(3)};
+    const int tier = random_below(3) == 0 ? PERDURE_IPV_AUTO : PERDURE_IPV_STREAM;
+    // The pass gives static arrays whole pages, as lay_out() does.
+    const perdure_ipv_object_options options = {tier, (uintptr_t)at % page == 0};
     if (perdure_ipv_object(name, at, bytes, &options) != 0) {
       fprintf(stderr, "%s\n", perdure_last_error());
       exit(3);
@@ -130,12 +138,28 @@ static int are_equal(const struct sides* sides) {
   return equal;
 }
 
+static void start_reader(const struct sides* sides) {
+  const struct arrays *native = &sides->arrays[0], *watched = &sides->arrays[1];
+  for (int a = 0; a < 4; ++a) {
+    reader_knows(native->d[a], watched->d[a], cells * sizeof(double), sizeof(double));
+  }
+  reader_knows(native->f, watched->f, cells * sizeof(float), sizeof(float));
+  reader_knows(native->index, watched->index, cells * sizeof(int), sizeof(int));
+  reader_knows(native->points, watched->points, cells * sizeof(struct point), sizeof(double));
+  for (int a = 0; a < 2; ++a) {
+    reader_knows(sides->programs[0]->statics[a], sides->programs[1]->statics[a], static_bytes,
+                 sizeof(double));
+  }
+  reader_start();
+}
+
 // Both sides; 0 if they are equal after it.
 static int run_epoch(struct sides* sides, int epoch, unsigned long long seed) {
   double results[2];
-  for (int side = 0; side < 2; ++side) {
-    results[side] = sides->programs[side]->run(&sides->arrays[side], epoch);
-  }
+  if (is_watched) reader_begins_epoch();
+  results[0] = sides->programs[0]->run(&sides->arrays[0], epoch);
+  if (is_watched) reader_looks();
+  results[1] = sides->programs[1]->run(&sides->arrays[1], epoch);
   if (memcmp(&results[0], &results[1], sizeof(double)) == 0 && are_equal(sides)) return 0;
   printf("%s, seed %llu: results differ in epoch %d\n", sides->programs[0]->name, seed, epoch);
   return 1;
@@ -176,13 +200,16 @@ static int run_from_version(int number, unsigned long long seed, char* blocks[2]
            epoch);
     return 1;
   }
+  if (is_watched) start_reader(&sides);
   while (epoch < epochs) {
     if (run_epoch(&sides, epoch, seed) != 0) return 1;
     if (epoch == kill_epoch && !behind) kill(getpid(), SIGKILL);
     ++epoch;
     must(perdure_ipv_persist(NULL));
+    if (is_watched && reader_rests() != 0) return 1;
     if (epoch - 1 == kill_epoch) kill(getpid(), SIGKILL);
   }
+  if (is_watched) reader_stop();
   must(perdure_ipv_close());
   must(perdure_close(pool));
   return 0;
@@ -226,6 +253,7 @@ static int run_killed(int number, unsigned long long seed, char* blocks[2]) {
 int main(int count, char** words) {
   const unsigned long long seed = count > 1 ? strtoull(words[1], NULL, 10) : 1;
   pool_path = count > 2 ? words[2] : NULL;
+  is_watched = count > 3;
   perdure_ipv_box_bytes_min = 1;
   char* blocks[2] = {aligned_alloc(page, block_bytes), aligned_alloc(page, block_bytes)};
   if (blocks[0] == NULL || blocks[1] == NULL || native_count != ipv_count) return 2;

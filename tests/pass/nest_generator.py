@@ -7,7 +7,8 @@ reads and writes, in which order and under which conditions, is drawn at random.
 
 With one thread, any nest may be a parallel loop of OpenMP: it is run in order, and its arrays may
 be the same. With several, nests have no races: each element is written by one iteration, which
-alone reads it, and sums are of whole numbers.
+alone reads it, and sums are of whole numbers. BESIDE: so are they, and a part of a nest may be run
+by a thread that the program starts, while the main thread runs the other.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from __future__ import annotations
 from random import Random
 
 INNER = "i"
+BESIDE = -1  # threads
 
 
 class NestGenerator:
@@ -202,7 +204,7 @@ class NestGenerator:
 
     def pragma(self, body: str, collapse: bool = False) -> str:
         """In front of a loop over `body`: it is shared out, if it may be."""
-        if self.threads == 0 or "break" in body or "return" in body:
+        if self.threads < 1 or "break" in body or "return" in body:
             return ""
         clauses = self.pick("", "", "", "", " schedule(static)", " schedule(static, 2)",
                             " schedule(dynamic)", " schedule(guided)")
@@ -214,6 +216,10 @@ class NestGenerator:
 
     def shared(self, name: str, low: str, high: str, body: str, collapse: bool = False) -> str:
         """As loop(), but of a form that may be shared out."""
+        if self.threads == BESIDE:
+            return (f"const long first_{name} = cut({low}, {high}, part, parts);\n"
+                    f"const long end_{name} = cut({low}, {high}, part + 1, parts);\n"
+                    + self.loop(name, f"first_{name}", f"end_{name}", body))
         pragma = self.pragma(body, collapse)
         if not pragma:
             return self.loop(name, low, high, body)
@@ -228,7 +234,7 @@ class NestGenerator:
         return f"{pragma}{loop} {{\n{body}\n}}"
 
     def nest(self) -> str:
-        if self.threads > 1:
+        if self.threads > 1 or self.threads == BESIDE:
             return self.nest_without_races()
         depth = self.random.random()
         if depth < 0.12:  # one dimension over all
@@ -319,6 +325,8 @@ class NestGenerator:
 
 
 PROLOGUE = """#include <math.h>
+#include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -326,6 +334,9 @@ PROLOGUE = """#include <math.h>
 #include "nests.h"
 static __attribute__((noinline)) void opaque(double* at, long offset) {
   at[offset] = at[offset] * 0.5 + 0.125;
+}
+static inline long cut(long low, long high, long part, long parts) {
+  return high < low ? low : low + (high - low) * part / parts;
 }
 static inline double small(double x, double y) { return 0.5 * x + 0.25 * y; }
 #define OBJECT __attribute__((annotate("perdure_ipv")))
@@ -341,6 +352,34 @@ static __attribute__((noinline)) void blend(double* at, long by) { *at = *at * 0
 """
 PARAMETERS = ("double* {r}a, double* {r}b, double* {r}c, float* f, int* index, "
               "struct point* points, const double* other, long m1, long m2, long m3, double s")
+BESIDE_TEXT = """static struct {{
+  struct arrays* v;
+  const long* size;
+  double s, sum;
+  int is_there;
+}} of_{name};
+static double all_of_{name}(struct arrays* v, const long* size, double s, long part, long parts) {{
+  return {name}({arguments}, part, parts);
+}}
+static void* beside_{name}(void* unused) {{
+  __atomic_store_n(&of_{name}.is_there, 1, __ATOMIC_SEQ_CST);
+  of_{name}.sum = all_of_{name}(of_{name}.v, of_{name}.size, of_{name}.s, 1, 2);
+  return unused;
+}}
+static double shared_{name}(struct arrays* v, const long* size, double s) {{
+  pthread_t thread;
+  of_{name}.v = v;
+  of_{name}.size = size;
+  of_{name}.s = s;
+  of_{name}.is_there = 0;
+  threads_beside++;
+  if (pthread_create(&thread, NULL, beside_{name}, NULL) != 0) abort();
+  while (!__atomic_load_n(&of_{name}.is_there, __ATOMIC_SEQ_CST)) sched_yield();
+  const double sum = all_of_{name}(v, size, s, 0, 2);
+  pthread_join(thread, NULL);
+  threads_beside--;
+  return sum + of_{name}.sum;
+}}"""
 
 
 def program(random: Random, number: int, threads: int = 0) -> str:
@@ -355,13 +394,13 @@ def program(random: Random, number: int, threads: int = 0) -> str:
         name = f"nest_{number}_{nest}"
         chosen = [random.choice(arrays) for _ in range(3)]
         restrict = random.random() < 0.25
-        if restrict or threads > 1:
+        if restrict or threads not in (0, 1):
             chosen = random.sample(arrays, 3)
         other = random.choice([array for array in arrays if array not in chosen])
         planes = "n3"
         extent = "size[2]"
         body = NestGenerator(random, threads).nest()
-        free = threads < 2 and "[index" not in body  # its arrays may be parts of one
+        free = threads in (0, 1) and "[index" not in body  # its arrays may be parts of one
         if not restrict and free and random.random() < 0.15:
             chosen[random.randrange(3)] += " + n1 * n2"
             planes = "n3 - 1"
@@ -374,7 +413,7 @@ def program(random: Random, number: int, threads: int = 0) -> str:
             chosen[0] += halves[1]
             extent = "size[2] / 2"
         fixed = random.random() < 0.1  # the array's name, not a pointer to it
-        if threads > 1 and f"g{number}_0" in (*chosen, other):
+        if threads not in (0, 1) and f"g{number}_0" in (*chosen, other):
             fixed = False
         kind = random.choice(["static __attribute__((noinline))", "static inline"])
         parameters = PARAMETERS.format(r="restrict " if restrict else "")
@@ -385,14 +424,21 @@ def program(random: Random, number: int, threads: int = 0) -> str:
         rest = "#undef a\n" if bases else ""
         if bases:
             parameters = parameters.replace("a,", "unused_a,", 1)
+        if threads == BESIDE:
+            parameters += ", long part, long parts"
         text.append(
             f"{kind} double {name}({parameters}) {{\n{bases}double sum = 0;\n{body}\n{rest}"
             "return sum;\n}"
         )
-        calls.append(
-            f"total += {name}({', '.join(chosen)}, v->f, v->index, v->points, {other}, "
-            f"size[0], size[1], {extent}, s);"
-        )
+        arguments = (f"{', '.join(chosen)}, v->f, v->index, v->points, {other}, "
+                     f"size[0], size[1], {extent}, s")
+        if threads == BESIDE:
+            text.append(BESIDE_TEXT.format(name=name, arguments=arguments))
+            shared = random.random() < 0.7
+            calls.append(f"total += shared_{name}(v, size, s);" if shared else
+                         f"total += all_of_{name}(v, size, s, 0, 1);")
+            continue
+        calls.append(f"total += {name}({arguments});")
     text.append(f"static double run_{number}(struct arrays* v, int epoch) {{\n"
                 "static volatile long sizes[3] = {n1, n2, n3};\n"
                 "const long size[3] = {sizes[0], sizes[1], sizes[2]};\n"
@@ -407,7 +453,7 @@ def program(random: Random, number: int, threads: int = 0) -> str:
 def unit(random: Random, first: int, count: int, threads: int = 0) -> str:
     """A translation unit with `count` programs, and their table, named by SIDE.
 
-    With `threads`, nests are parallel loops where they may be.
+    With `threads`, nests are parallel loops where they may be; BESIDE: shared with a thread.
     """
     parts = [PROLOGUE]
     table = []

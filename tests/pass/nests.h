@@ -25,6 +25,9 @@ enum {
   block_bytes = (cells * of_point / page + 16) * page
 };
 
+// How many threads run a part of a nest beside the main thread.
+extern volatile int threads_beside;
+
 struct program {
   const char* name;
   double (*run)(struct arrays*, int epoch);

@@ -12,7 +12,8 @@
 //     poisoned, and may be stored to past the cache or not; or there is no box: all that a runtime
 //     may answer.
 //
-// A violation is said on stderr, and the process aborts. POISON_SEED=N chooses. One thread.
+// A violation is said on stderr, and the process aborts. POISON_SEED=N chooses. There is no box
+// while a thread runs beside the main one, as the runtime has it.
 #include <algorithm>
 #include <cstdarg>
 #include <cstdint>
@@ -31,6 +32,7 @@ uintptr_t perdure_ipv_low = 0;
 uintptr_t perdure_ipv_high = 0;
 uintptr_t perdure_ipv_box_bytes_min = 1;
 uintptr_t perdure_ipv_fetch_ahead = 1024;
+extern volatile int threads_beside;
 
 namespace {
 
@@ -274,6 +276,7 @@ int perdure_ipv_persist(uint64_t*) {
 }
 
 perdure_ipv_answer perdure_ipv_box_begin(const perdure_ipv_box* given) {
+  if (threads_beside != 0) return {0, PERDURE_IPV_NO_BOX};
   const Box box(*given);
   Object* object = find(box.first);
   ++boxes_asked;
@@ -312,6 +315,7 @@ void perdure_ipv_box_end(const perdure_ipv_box* given, int past_cache) {
 }
 
 void perdure_ipv_plain(void* address) {
+  if (threads_beside != 0) return;  // the guard would see the store
   Object* object = find(address);
   if (object == nullptr) return;
   if (object->box != nullptr) violated("plain in a nest of '%s'", object->name.c_str());

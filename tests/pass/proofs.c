@@ -182,6 +182,19 @@ NEST void box_on_a_condition(double* a, double s, long rows, long n) {
     }
   }
 }
+// Too large to have the condition moved out of the loop.
+NEST double large_box_on_a_condition(double* a, const double* c, long which, long rows, long n) {
+  double sum = 0;
+  for (long j = 0; j < rows; ++j) {
+    sum += polynomial(polynomial(c[j]) + polynomial(c[j] * 0.5)) + polynomial(sum * 0.25);
+    sum -= polynomial(polynomial(sum) - polynomial(c[j] + 0.25)) * polynomial(c[j] - sum);
+    if (which > 0) {
+      for (long i = 0; i < n; ++i) a[j * n + i] = a[j * n + i] * 0.5 + 1;
+    }
+    sum += polynomial(polynomial(c[j] * sum) + polynomial(sum * 0.5)) * polynomial(sum * 0.125);
+  }
+  return sum;
+}
 NEST void box_downwards(double* a, const double* c, long rows, long n) {
   for (long j = rows - 1; j >= 0; --j) {
     for (long i = 0; i < n; ++i) a[j * n + i] = a[j * n + i] * 0.5 + c[j * n + i];
@@ -227,6 +240,16 @@ NEST void box_of_parts(struct point* p, const double* b, long rows, long n) {
     for (long i = 0; i < n; ++i) {
       p[j * n + i].y = p[j * n + i].x * 0.5;
       if (b[i] > 0) p[j * n + i].tag = i;
+    }
+  }
+}
+
+// The first member and the last one: what lies between is kept.
+NEST void stores_with_gaps(struct point* p, const double* b, long rows, long n) {
+  for (long j = 0; j < rows; ++j) {
+    for (long i = 0; i < n; ++i) {
+      p[j * n + i].x = b[i] * 0.5;
+      p[j * n + i].tag = i + j;
     }
   }
 }
@@ -295,6 +318,8 @@ PROGRAM(box_and_overlapping_reads, box_and_reads(a, a + 300, 9, hundred); return
 PROGRAM(box_and_a_read, return box_and_a_read(a, b, hundred, three, 9, hundred);)
 PROGRAM(box_and_a_wrapped_read, return box_and_a_read(a, a + 50, beyond, none, 9, hundred);)
 PROGRAM(box_on_a_condition, box_on_a_condition(a, s, 9, hundred); return 0;)
+PROGRAM(large_box_on_a_condition, return large_box_on_a_condition(a, c, (long)(4 * s), 9, hundred);)
+PROGRAM(stores_with_gaps, stores_with_gaps(v->points, b, 9, hundred); return 0;)
 PROGRAM(box_downwards, box_downwards(a, c, 9, hundred); return 0;)
 PROGRAM(two_boxes, two_boxes(a, 9, hundred); return 0;)
 PROGRAM(box_of_floats, box_of_floats(v->f, 9, hundred + one); return 0;)
@@ -342,6 +367,8 @@ struct program NAME(SIDE, _programs)[] = {
     ENTRY(box_and_a_read)
     ENTRY(box_and_a_wrapped_read)
     ENTRY(box_on_a_condition)
+    ENTRY(large_box_on_a_condition)
+    ENTRY(stores_with_gaps)
     ENTRY(box_downwards)
     ENTRY(two_boxes)
     ENTRY(box_of_floats)

@@ -3,14 +3,16 @@
 """Random loop nests do the same with the pass as without it.
 
     random_nests.py --build DIR [--seed N] [--count 300] [--runtime poison|perdure]
-                    [--threads 0] [--lto thin|full] [--plugin FILE] [--keep DIR]
-                    [--unit FILE]
+                    [--threads N|beside] [--reader] [--lto thin|full] [--plugin FILE]
+                    [--library FILE] [--keep DIR] [--unit FILE]
 
 Programs of nest_generator.py are compiled natively and by the pass with the same flags, and run
 side by side by nest_driver.c: linked with poison_runtime.cpp; or with libperdure, in all tiers,
 where each program is killed in an epoch and restarted. Prints the seed; --seed takes it back.
 With --threads, nests are parallel loops of OpenMP where they may be, which are left alone; with 1,
-of the same arrays.
+of the same arrays. With --threads beside, a thread of the program may run a part of a nest.
+With --reader, over libperdure, a thread looks at all objects all the time, and fails if it sees
+what the program as written could not have shown (reader.h).
 With --unit, the programs of FILE are run instead of generated ones, at some levels and seeds.
 With --lto, lld optimises both sides once more; then nothing is stored past the cache.
 """
@@ -59,7 +61,7 @@ def plugin_of(options: argparse.Namespace) -> Path:
 
 def flags_of(options: argparse.Namespace) -> list[str]:
     lto = [] if options.lto is None else [f"-flto={options.lto}"]
-    return [*lto, *(["-fopenmp"] if options.threads else [])]
+    return [*lto, *(["-fopenmp"] if options.threads > 0 else ["-pthread"])]
 
 
 def compile_unit(text: str, level: str, folder: Path, options: argparse.Namespace) -> list[Path]:
@@ -72,9 +74,9 @@ def compile_unit(text: str, level: str, folder: Path, options: argparse.Namespac
                  f"-I{HERE}", "-c", source,
                  "-o", out]
         environment = dict(os.environ)
-        if side == "ipv":
+        if side == "ipv" or options.reader:
             words.insert(1, f"-fpass-plugin={plugin_of(options)}")
-            environment["PERDURE_PASS"] = "ipv-all"
+            environment["PERDURE_PASS"] = "ipv-all" if side == "ipv" else "ipv-check"
         run(words, env=environment)
         objects.append(out)
     return objects
@@ -82,11 +84,12 @@ def compile_unit(text: str, level: str, folder: Path, options: argparse.Namespac
 
 def build_runtime(folder: Path, options: argparse.Namespace) -> list:
     """What generated programs are linked with."""
-    driver, poison = folder / "driver.o", folder / "poison.o"
+    driver, reader, poison = folder / "driver.o", folder / "reader.o", folder / "poison.o"
     flags = ["-O2", f"-I{INCLUDE}", f"-I{HERE}", "-c"]
     run(["clang-19", *flags, HERE / "nest_driver.c", "-o", driver])
+    run(["clang-19", *flags, HERE / "reader.c", "-o", reader])
     libperdure = options.build.resolve() / "src/capi"
-    linked = [driver, f"-L{libperdure}", f"-Wl,-rpath,{libperdure}", "-lperdure"]
+    linked = [driver, reader, f"-L{libperdure}", f"-Wl,-rpath,{libperdure}", "-lperdure"]
     if options.runtime == "perdure":
         return linked
     run(["clang++-19", *flags, HERE / "poison_runtime.cpp", "-o", poison])
@@ -103,9 +106,11 @@ def link(objects: list[Path], level: str, folder: Path, options: argparse.Namesp
 
 def run_programs(program: Path, seed: int, folder: Path, options: argparse.Namespace) -> str:
     pool = [folder / "pool"] if options.runtime == "perdure" else []
-    return run([program, seed, *pool], env={**os.environ, "POISON_SEED": str(seed),
-                                            "OMP_NUM_THREADS": str(max(1, options.threads)),
-                                            "OMP_WAIT_POLICY": "passive"})
+    environment = {**os.environ, "POISON_SEED": str(seed), "OMP_WAIT_POLICY": "passive",
+                   "OMP_NUM_THREADS": str(max(1, options.threads))}
+    if options.library is not None:
+        environment["LD_PRELOAD"] = str(options.library)
+    return run([program, seed, *pool, *(["reader"] if options.reader else [])], env=environment)
 
 
 def check_unit(number: int, options: argparse.Namespace, folder: Path, common: list) -> dict:
@@ -123,7 +128,8 @@ def check_unit(number: int, options: argparse.Namespace, folder: Path, common: l
     told = re.findall(r"(\d+) boxes asked for, (\d+) taken, (\d+) redirected, "
                       r"(\d+) past the cache", said)
     found = {kind: sum(int(one[place]) for one in told) for place, kind in enumerate(KINDS)}
-    return {**found, "optimised": 0 if level == "-O0" else count}
+    looks = sum(int(one) for one in re.findall(r"(\d+) looks", said))
+    return {**found, "looks": looks, "optimised": 0 if level == "-O0" else count}
 
 
 def check_file(options: argparse.Namespace, folder: Path, common: list) -> None:
@@ -143,14 +149,19 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=time.time_ns() % 1000000)
     parser.add_argument("--count", type=int, default=300)
     parser.add_argument("--runtime", choices=["poison", "perdure"], default="poison")
-    parser.add_argument("--threads", type=int, default=0)
+    parser.add_argument("--threads", default=0,
+                        type=lambda text: nest_generator.BESIDE if text == "beside" else int(text))
+    parser.add_argument("--reader", action="store_true")
     parser.add_argument("--lto", choices=["thin", "full"])
     parser.add_argument("--plugin", type=Path, help="instead of the build's")
+    parser.add_argument("--library", type=Path, help="libperdure, instead of the build's")
     parser.add_argument("--unit", type=Path, help="programs of a file, instead of random ones")
     parser.add_argument("--keep", type=Path, help="keep sources and programs there")
     options = parser.parse_args()
     print(f"seed {options.seed}", flush=True)
-    totals = dict.fromkeys((*KINDS, "optimised"), 0)
+    if options.reader:
+        options.runtime = "perdure"
+    totals = dict.fromkeys((*KINDS, "looks", "optimised"), 0)
     with tempfile.TemporaryDirectory() as scratch:
         folder = options.keep or Path(scratch)
         folder.mkdir(parents=True, exist_ok=True)
@@ -170,8 +181,9 @@ def main() -> int:
                 return 1
             totals = {key: totals[key] + told[key] for key in totals}
     if options.runtime == "perdure":
-        print(f"{options.count} programs, killed and restarted: all equal")
-        return 0
+        print(f"{options.count} programs, killed and restarted: all equal"
+              + (f"; {totals['looks']} looks" if options.reader else ""))
+        return 1 if options.reader and totals["looks"] == 0 else 0
     print(f"{options.count} programs, all equal; {totals['taken']} boxes of "
           f"{totals['asked']} were taken, {totals['redirected']} of them redirected, "
           f"{totals['past_cache']} stored past the cache")

@@ -181,6 +181,50 @@ def test_carried_bytes_of_structs_have_offsets_and_names_of_members(perdure, bui
         assert "it carries bytes 0 to 7, bytes 16 to 39; for the names of members compile" in said
 
 
+# What the two arrays of each loop of pairs.c are: None, a pair; or the rule that they break, and
+# the byte if it is known.
+TURNS = {"jacobi": None, "lbm": None, "walls": ("walls", 5 * 8), "wave": ("read", 41 * 8),
+         "now_and_then": None, "column": ("stored", None)}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", TURNS)
+@LEVELS
+def test_two_arrays_that_take_turns_are_proposed_as_a_pair_where_they_are_one(
+        perdure, build, case, level):
+    program = build("tests/ipv_check/pairs.c", "--ipv-record", level)
+    ran = perdure("ipv", "record", "--json", "--", program, case, "12")
+    assert ran.code == 0, ran.err
+    report = report_of(ran)
+    alive = {thing["name"]: (thing["alive_after_odd_bytes"], thing["alive_after_even_bytes"])
+             for thing in report["objects"] if thing["carried_bytes"]}
+    (pair,) = report["pairs"]
+    assert [bool(alive[name][1]) for name in pair["objects"]] == (
+        [True, True] if case in ("wave", "column") else [False, True])
+    broken = TURNS[case]
+    assert pair["breach"] == (broken and {"rule": broken[0], "byte": broken[1]})
+    said = perdure("ipv", "record", "--", program, case, "12").out.decode()
+    assert ("perdure_ipv_pair()" in said) == (broken is None)
+    assert ("no pair" in said) == (broken is not None)
+
+
+@pytest.mark.parametrize("case", ["both", "twice"])
+def test_arrays_that_take_no_turns_are_no_pair(perdure, build, case):
+    program = build("tests/ipv_check/pairs.c", "--ipv-record", "-O1")
+    ran = perdure("ipv", "record", "--json", "--", program, case, "12")
+    assert ran.code == 0, ran.err
+    assert report_of(ran)["pairs"] == []
+
+
+def test_three_iterations_say_nothing_of_pairs(perdure, build):
+    program = build("tests/ipv_check/pairs.c", "--ipv-record", "-O1")
+    assert report_of(perdure("ipv", "record", "--json", "--", program, "lbm", "3"))["pairs"] == []
+
+
+def test_two_arrays_of_waves_that_are_both_alive_are_no_pair(perdure, build):
+    program = build("examples/ripples.c", "--ipv-record", "-DRECORD", "-O2", libraries=("-lm",))
+    assert report_of(perdure("ipv", "record", "--json", "--", program, "32", "8"))["pairs"] == []
+
+
 def test_a_program_without_marks_is_told_how_to_mark(perdure, build):
     program = build("tests/trace/triad.c", "--ipv-record", f"-I{ROOT / 'include'}")
     ran = perdure("ipv", "record", "--", program, 64, 1)

@@ -22,9 +22,10 @@ UNMARKED = (
 
 
 def judge(report: dict) -> dict:
-    """The report with names, a `verdict` for each object, and `save`, `warnings`."""
+    """The report with names, a `verdict` for each object, and `save`, `pairs`, `warnings`."""
     objects = report["objects"]
     name_heap_objects(objects)
+    report["pairs"] = [_pair(pair, objects) for pair in report["pairs"]]
     for found in objects:
         found["verdict"] = verdict_of(found)
     objects.sort(key=lambda found: (_ORDER.index(found["verdict"]), found["kind"] == "scalar",
@@ -32,6 +33,18 @@ def judge(report: dict) -> dict:
     report["save"] = [found["name"] for found in objects if found["verdict"] == CARRIED]
     report["warnings"] = [line for found in objects for line in _late_writers(found)]
     return report
+
+
+def _pair(pair: dict, objects: list[dict]) -> dict:
+    """Two arrays that take turns, by name: the one of odd iterations first."""
+    first, second = (objects[place] for place in pair["objects"])
+    return {"objects": [first["name"], second["name"]], "size_bytes": first["size_bytes"],
+            "breach": pair["breach"]}
+
+
+def is_pair(pair: dict) -> bool:
+    """Whether the two may be one object, as far as the run shows it."""
+    return pair["breach"] is None
 
 
 def verdict_of(found: dict) -> str:
@@ -43,6 +56,14 @@ def verdict_of(found: dict) -> str:
     if not found["stored_bytes"]:
         return READ_ONLY
     return UNREAD if found["unread_bytes"] == found["stored_bytes"] else REWRITTEN
+
+
+def alive_text(found: dict) -> str:
+    """After which iterations a carried object is alive, if not after all."""
+    even, odd = found["alive_after_even_bytes"], found["alive_after_odd_bytes"]
+    if not even == odd == 0 and 0 in (even, odd):
+        return f", alive after {'odd' if odd else 'even'} ones"
+    return ""
 
 
 def _late_writers(found: dict) -> list[str]:
@@ -63,12 +84,31 @@ def advice_lines(report: dict) -> list[str]:
         groups[found["verdict"]].append(found["name"])
     lines = [f"save {_list(groups[CARRIED])}" if groups[CARRIED] else "nothing that was seen is "
              "carried from one iteration to the next"]
+    lines += [_pair_text(pair) for pair in report["pairs"]]
     if groups[RESULT]:
         lines.append(f"{_list(groups[RESULT])}: rewritten by each iteration, and read when the "
                      "loop has ended; save it too if a job may restart at the last version")
     if groups[REWRITTEN]:
         lines.append(f"{_list(groups[REWRITTEN])}: rewritten before use")
     return [*lines, *parts_lines(report), UNSEEN]
+
+
+_BREACHES = {
+    "stored": "iterations store to different bytes of them",
+    "read": "an iteration reads what it is to overwrite",
+    "walls": "what no iteration stores to differs in them",
+}  # fmt: skip
+
+
+def _pair_text(pair: dict) -> str:
+    first, second = pair["objects"]
+    turns = f"{first} is stored to in odd iterations, {second} in even ones"
+    if is_pair(pair):
+        return (f"{turns}, and only the one stored to last is alive: make them one object, by "
+                f"perdure_ipv_pair() of {pair['size_bytes']} bytes; nothing is copied then")
+    byte = pair["breach"]["byte"]
+    where = "" if byte is None else f", at byte {byte}"
+    return f"{turns}, but they are no pair: {_BREACHES[pair['breach']['rule']]}{where}"
 
 
 def parts_lines(report: dict) -> list[str]:

@@ -9,7 +9,7 @@ import typer
 
 from perdure.documents import print_json
 from perdure.exit_codes import FAILED
-from perdure.ipv.advice import UNMARKED, advice_lines, judge
+from perdure.ipv.advice import UNMARKED, advice_lines, alive_text, judge
 from perdure.ipv.watched import place_text, run_watched
 from perdure.screen import console, say
 from perdure.tables import Table, table
@@ -78,7 +78,7 @@ def _table(report: dict, everything: bool) -> Table:
             bytes_text(found["size_bytes"]),
             bytes_text(found["carried_bytes"]),
             bytes_text(found["kept_per_iteration_max_bytes"]),
-            found["verdict"],
+            found["verdict"] + alive_text(found),
             _writer(found, "first_writer"),
             _writer(found, "last_writer"),
         )
