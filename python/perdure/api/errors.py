@@ -94,7 +94,7 @@ _CLASSES = {kind.code: kind for kind in Error.__subclasses__()}
 
 
 # Options of open() by C's flags, and calls that have another name here.
-_OPTIONS = re.compile(r"\bPERDURE_(ANY_JOB|ALLOW_OLDER|DISCARD|MUST_EXIST)\b")
+_OPTIONS = re.compile(r"\bPERDURE_(ANY_JOB|ANY_RANKS|ALLOW_OLDER|DISCARD|MUST_EXIST)\b")
 _CALLS = re.compile(r"\bperdure_(?!ipv_|win_|flush_)(\w+)\(\)")
 _CALLED_HERE = {"commit_due": "due", "open_mpi": "perdure.open", "open": "perdure.open"}
 
