@@ -224,9 +224,8 @@ class Pool {
     const VersionUnderWay* version = under_way_.pending_version();
     return version != nullptr && version->has(array);
   }
-  // Of arrays of this pool, for images of its versions. Local.
+  // Of arrays of this pool, for the notes of its versions. Local.
   Status set_box(const VersionedArray& array, GlobalBox box);
-  const GlobalBoxes& boxes() const { return boxes_; }
   // Success unless it must be reopened.
   Status usable() const { return check_usable(); }
   std::size_t open_arrays() const { return open_.size(); }
