@@ -4,27 +4,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from perdure.documents import VERSION
 from perdure.energy.documents import Section
 from perdure.failures import Wrong
+from perdure.run.totals import Sample
 
 KIND = "run"
 PHASES = ("starting", "computing", "commits", "lost work", "between attempts")
-
-
-@dataclass(frozen=True)
-class Sample:
-    """The state at a time since the attempt began, in seconds."""
-
-    seconds: float
-    version: int
-    commits: int
-    commit_s: float
-    commit_bytes: int
 
 
 @dataclass(frozen=True)
@@ -195,8 +185,7 @@ def _maybe_whole(section: Section, key: str) -> int | None:
 
 def _samples(history: Section) -> list[Sample]:
     """The rows of the history, whose lists are one for each field."""
-    names = ("seconds", "version", "commits", "commit_s", "commit_bytes")
-    columns = [_numbers(history, name) for name in names]
+    columns = [_numbers(history, each.name) for each in fields(Sample)]
     if len({len(column) for column in columns}) != 1:
         raise Wrong(f"{history.place.rstrip('.')}: its lists are of different lengths")
     rows = [Sample(seconds, int(version), int(commits), commit_s, int(size))
