@@ -260,6 +260,7 @@ class Pool {
   Status load_all();
   // Another number of ranks (pool_ranks.cpp).
   Status check_changing() const;
+  Status check_first_restart() const;
   Result<Catalogue> plan_scalars() const;
   Status agree_on_files(const Catalogue& held) const;
   Status take_old_contents(class Redistribution& redistribution, const Catalogue& held);

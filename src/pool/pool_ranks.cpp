@@ -183,11 +183,7 @@ Result<std::uint64_t> Pool::restart_changed() {
   const CollectiveCall call(group_, "perdure_restart");
   const std::uint64_t start_ns = monotonic_ns();
   run_page_.set_phase(RunPhase::restarting);
-  Status local = check_usable();
-  if (local.ok() && restarted_) {
-    local = Status(Code::wrong_state, "perdure_restart() was called before");
-  }
-  PERDURE_TRY(agree(group_, local));
+  PERDURE_TRY(agree(group_, check_first_restart()));
   std::map<std::string, NewArray> arrays;
   for (const auto& [number, open] : open_) {
     const auto box = boxes_.find({open.array->name(), open.array->part()});

@@ -103,14 +103,17 @@ Result<std::uint64_t> Pool::restart() {
   return version;
 }
 
+Status Pool::check_first_restart() const {
+  PERDURE_TRY(check_usable());
+  if (!restarted_) return Status::success();
+  return {Code::wrong_state, "perdure_restart() was called before"};
+}
+
 Result<std::uint64_t> Pool::restart_now() {
   const CollectiveCall call(group_, "perdure_restart");
   const std::uint64_t start_ns = monotonic_ns();
   run_page_.set_phase(RunPhase::restarting);
-  Status local = check_usable();
-  if (local.ok() && restarted_) {
-    local = Status(Code::wrong_state, "perdure_restart() was called before");
-  }
+  Status local = check_first_restart();
   if (local.ok()) local = check_chosen();
   // Loading may store over what newer versions have here. If R is damaged on a rank, they stay.
   if (recovered_.choice.fell_back) PERDURE_TRY(agree(group_, local));
