@@ -71,7 +71,7 @@ __all__ = sorted(_MODULES)
 def __getattr__(name: str) -> object:
     """Imports what is asked for, so that the command does not wait for numpy."""
     if name == "__version__":
-        return str(import_module("perdure.api.native")._api.library_version)
+        return str(import_module("perdure.api.native")._api.version)
     if name not in _MODULES:
         raise AttributeError(f"module 'perdure' has no attribute '{name}'")
     found = getattr(import_module(_MODULES[name]), name)

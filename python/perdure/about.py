@@ -16,7 +16,7 @@ def version_text() -> str:
         number = version("perdure")
     except PackageNotFoundError:  # of a clone, or of a prefix
         # Not perdure.__version__, which imports perdure.api.
-        number = str(import_module("perdure._api").library_version)
+        number = str(import_module("perdure._api").version)
     return f"perdure {number}"
 
 

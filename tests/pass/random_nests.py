@@ -108,8 +108,8 @@ def run_programs(program: Path, seed: int, folder: Path, options: argparse.Names
     pool = [folder / "pool"] if options.runtime == "perdure" else []
     environment = {**os.environ, "POISON_SEED": str(seed), "OMP_WAIT_POLICY": "passive",
                    "OMP_NUM_THREADS": str(max(1, options.threads))}
-    if options.library is not None:
-        environment["LD_PRELOAD"] = str(options.library)
+    if options.preload is not None:
+        environment["LD_PRELOAD"] = str(options.preload)
     return run([program, seed, *pool, *(["reader"] if options.reader else [])], env=environment)
 
 
@@ -154,7 +154,8 @@ def main() -> int:
     parser.add_argument("--reader", action="store_true")
     parser.add_argument("--lto", choices=["thin", "full"])
     parser.add_argument("--plugin", type=Path, help="instead of the build's")
-    parser.add_argument("--library", type=Path, help="libperdure, instead of the build's")
+    parser.add_argument("--library", dest="preload", type=Path,
+                        help="libperdure, instead of the build's")
     parser.add_argument("--unit", type=Path, help="programs of a file, instead of random ones")
     parser.add_argument("--keep", type=Path, help="keep sources and programs there")
     options = parser.parse_args()

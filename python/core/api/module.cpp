@@ -28,7 +28,7 @@ NB_MODULE(_api, api) {
       raise(failure);
     }
   });
-  api.attr("library_version") = perdure_library_version();
+  api.attr("version") = perdure_library_version();
   perdure::python::bind_memory(api);
   perdure::python::bind_pool(api);
   perdure::python::bind_windows(api);
