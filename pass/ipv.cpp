@@ -10,6 +10,7 @@
 #include <llvm/Transforms/Utils/LCSSA.h>
 #include <llvm/Transforms/Utils/LoopSimplify.h>
 
+#include "ipv_build.hpp"
 #include "ipv_explain.hpp"
 #include "ipv_hook.hpp"
 #include "ipv_module.hpp"
@@ -83,6 +84,7 @@ class ModuleTransformer {
       : module_(module), managers_(analyses), explanation_(explanation) {
     simplify_.addPass(llvm::LoopSimplifyPass());
     simplify_.addPass(llvm::LCSSAPass());
+    hash_ = ipv::hash_of(module);
     changed_ = ipv::place_arrays(module, all);
     changed_ |= ipv::announce_kernel_writers(module);
   }
@@ -104,7 +106,10 @@ class ModuleTransformer {
       }
       managers_.invalidate(*function, llvm::PreservedAnalyses::none());
     }
-    if (transformed) forget_promises(module_);
+    if (transformed) {
+      forget_promises(module_);
+      ipv::note_build(module_, hash_);
+    }
     return changed_;
   }
 
@@ -161,6 +166,7 @@ class ModuleTransformer {
   llvm::FunctionAnalysisManager& managers_;
   ipv::Explanation& explanation_;
   llvm::FunctionPassManager simplify_;
+  std::string hash_;  // of the module as it came
   bool changed_ = false;
 };
 

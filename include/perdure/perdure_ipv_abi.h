@@ -93,6 +93,21 @@ PERDURE_API extern uintptr_t perdure_ipv_high;
  * perdure-clang does not announce it. */
 PERDURE_API extern uintptr_t perdure_ipv_box_bytes_min;
 
+/* A module in which perdure-clang --ipv announces boxes has a note: the mark, 32 digits that name
+ * what the module was made of, whether a run under `perdure ipv check` found no fault in a build
+ * of the same, and the source file, up to a NUL. `perdure ipv check --for FILE` stores the word
+ * that it was checked into FILE. The module tells its note when it is loaded; any thread. */
+struct perdure_ipv_build {
+  char mark[20];
+  char hash[32];
+  char word[13];
+  char source[1];
+};
+#define PERDURE_IPV_BUILD_MARK "PERDURE-IPV-BUILD-1 "
+#define PERDURE_IPV_NOT_CHECKED " not-checked "
+#define PERDURE_IPV_CHECKED " checked     "
+PERDURE_API void perdure_ipv_build_is(const struct perdure_ipv_build* build);
+
 /* How many bytes ahead a loop that stores past the cache asks for what it will load. Which distance
  * helps is the processor's matter; it does not change before the program ends. */
 PERDURE_API extern uintptr_t perdure_ipv_fetch_ahead;

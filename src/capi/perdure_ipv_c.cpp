@@ -8,12 +8,14 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <map>
 #include <mutex>
 
 #include "base/agreement.hpp"
 #include "base/commit_watch.hpp"
 #include "base/environment.hpp"
+#include "base/ipv_builds.hpp"
 #include "base/loaded_code.hpp"
 #include "freed_objects.hpp"
 #include "ipv/object_set.hpp"
@@ -353,6 +355,15 @@ void perdure_ipv_box_end(const struct perdure_ipv_box* box, int past_cache) {
 void perdure_ipv_plain(void* address) {
   InPlaceObject* object = object_of(address);
   if (object != nullptr) object->plain();
+}
+
+void perdure_ipv_build_is(const perdure_ipv_build* build) {
+  try {
+    perdure::note_ipv_build({std::string(build->hash, sizeof build->hash),
+                             std::memcmp(build->word, PERDURE_IPV_CHECKED, sizeof build->word) == 0,
+                             build->source});
+  } catch (const std::bad_alloc&) {  // the report lacks it
+  }
 }
 
 }  // extern "C"

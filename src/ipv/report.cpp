@@ -3,6 +3,7 @@
 // The report of perdure_ipv_close(): what was done for each object.
 #include <nlohmann/json.hpp>
 
+#include "base/ipv_builds.hpp"
 #include "ipv/object_set.hpp"
 
 namespace perdure {
@@ -42,12 +43,17 @@ Json object_report(const InPlaceObject& object) {
 std::string ipv_report(const ObjectSet& set, std::uint64_t version) {
   Json objects = Json::array();
   for (const auto& object : set.objects()) objects.push_back(object_report(*object));
+  Json builds = Json::array();
+  for (const IpvBuild& build : ipv_builds()) {
+    builds.push_back({{"source", build.source}, {"checked", build.checked}});
+  }
   const Json report{{"version", version},
                     {"lag", set.lags() ? 1 : 0},
                     {"persistence_points", set.calls()},
                     {"commit_ns", set.pool().status().commit_ns},
+                    {"builds", std::move(builds)},
                     {"objects", std::move(objects)}};
-  return report.dump(2);
+  return report.dump(2, ' ', false, Json::error_handler_t::replace);
 }
 
 }  // namespace perdure

@@ -8,6 +8,7 @@
 #include <new>
 #include <utility>
 
+#include "base/ipv_builds.hpp"
 #include "ipv_check/fortran_array.hpp"
 #include "ipv_check/process.hpp"
 #include "perdure/perdure_ipv.h"
@@ -304,6 +305,17 @@ PERDURE_API void perdure_ipv_plain(void* address) {
   const Inside inside;
   if (inside && inside->checker) {
     inside->checker->plain(reinterpret_cast<std::uintptr_t>(address));
+  }
+}
+
+PERDURE_API void perdure_ipv_build_is(const perdure_ipv_build* build) {
+  const Inside inside;
+  if (!inside) return;
+  try {
+    note_ipv_build({std::string(build->hash, sizeof build->hash),
+                    std::memcmp(build->word, PERDURE_IPV_CHECKED, sizeof build->word) == 0,
+                    build->source});
+  } catch (const std::bad_alloc&) {  // the report lacks it
   }
 }
 

@@ -61,7 +61,8 @@ std::string summary(const Checker& checker) {
 }
 
 void finish_once(Process& self) {
-  const RunFacts run{command_words(), place_of_environment(), self.marks, self.lost.load()};
+  const RunFacts run{command_words(), place_of_environment(), self.marks, self.lost.load(),
+                     ipv_builds()};
   std::string text;
   if (self.record) {
     self.record->finish();

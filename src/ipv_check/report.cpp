@@ -178,6 +178,10 @@ std::string record_report(const Record& record, const RunFacts& run) {
 std::string check_report(const Checker& checker, const RunFacts& run) {
   json report = run_json(run, checker.iterations());
   report["mode"] = "check";
+  report["builds"] = json::array();
+  for (const IpvBuild& build : run.builds) {
+    report["builds"].push_back({{"hash", build.hash}, {"source", build.source}});
+  }
   report["loads"] = checker.loads();
   report["stores"] = checker.stores();
   report["violation_count"] = checker.violation_count();

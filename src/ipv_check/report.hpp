@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/ipv_builds.hpp"
 #include "base/process_place.hpp"
 #include "ipv_check/checker.hpp"
 #include "ipv_check/record.hpp"
@@ -18,6 +19,7 @@ struct RunFacts {
   ProcessPlace place;
   std::string marks;       // what began iterations: "persist", "iteration" or ""
   std::uint64_t lost = 0;  // accesses of signal handlers that interrupted the checker
+  std::vector<IpvBuild> builds;
 };
 
 // Rows of tracked memory that the loop touched.

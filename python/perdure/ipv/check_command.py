@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from perdure.documents import print_json
 from perdure.exit_codes import FAILED, RULE_BROKEN
+from perdure.ipv.builds import record_checked
 from perdure.ipv.watched import run_watched
 from perdure.screen import say
 from perdure.units import bytes_text
@@ -21,6 +23,12 @@ def check(
         int, typer.Option(metavar="N", min=0, help="Report at most N violations while the "
                           "program runs.")
     ] = 20,
+    checked: Annotated[
+        list[Path] | None,
+        typer.Option("--for", metavar="FILE", help="Where no rule was broken, record in this "
+                     "program or library that its boxes are checked; it is compiled as CMD, but "
+                     "without --ipv-check. May be repeated."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the reports as JSON.")] = False,
 ) -> None:
     """Run a program and watch whether its hooks of in-place versioning keep to their rules.
@@ -29,19 +37,29 @@ def check(
     watched in every iteration. Ends with the program's exit code; with 86 if that is 0 and a rule
     was broken; with 1 if there is no report, or nothing was there to be checked.
 
-    Examples: perdure ipv check -- ./heat; perdure ipv check --json -- ./sp.S
+    Examples: perdure ipv check -- ./heat; perdure ipv check --for ./heat -- ./heat_checked
     """
     code, reports = run_watched(command, "check", show=show)
-    if as_json:
-        print_json("ipv-check", {"reports": reports})
-    else:
-        for report in reports:
-            _print(report)
-    if not any(report["objects"] for report in reports):
-        say("perdure: the program has no objects: name them by perdure_ipv_object()", err=True)
+    has_objects = any(report["objects"] for report in reports)
+    if not has_objects:
         code = code or FAILED
     if any(report["violation_count"] for report in reports):
         code = code or RULE_BROKEN
+    hashes = {build["hash"] for report in reports for build in report["builds"]}
+    recorded = {} if code else {
+        str(file): [note.source for note in record_checked(file, hashes)] for file in checked or []
+    }
+    if as_json:
+        print_json("ipv-check", {"reports": reports, "recorded": recorded})
+    else:
+        for report in reports:
+            _print(report)
+        for name, sources in recorded.items():
+            print(f"{name} is recorded as checked: {', '.join(sources)}")
+    if not has_objects:
+        say("perdure: the program has no objects: name them by perdure_ipv_object()", err=True)
+    if checked and code:
+        say(f"perdure: {', '.join(map(str, checked))} is not recorded as checked", err=True)
     raise typer.Exit(code)
 
 
