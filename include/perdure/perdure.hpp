@@ -241,6 +241,8 @@ class FollowedVector final : public Follower {
       : name_(std::move(name)), vector_(vector) {
     if (const auto held = stored_size(pool, name_, options.ranks)) vector_.resize(*held);
     options.buffer = vector_.data();
+    // A vector's memory is never whole pages, which a tracker would need.
+    if (mode == Mode::log && (options.flags & PERDURE_MARKS) == 0) options.flags |= PERDURE_COMPARE;
     const Shape shape = shape_of(vector_.size());
     check(perdure_array_open(pool, name_.c_str(), type, static_cast<unsigned>(shape.size()),
                              shape.data(), static_cast<perdure_mode>(mode), &options, &handle_));
@@ -488,7 +490,8 @@ class Pool {
   // The array `name` has what is in `vector`, of any trivially copyable type: as many elements as
   // that has at each commit, wherever they are. If the pool has the array, `vector` takes its size
   // here, and its contents in restart(). The vector must outlive the pool, or be let go by
-  // perdure::vector. Do not change its size between this and restart(). Copy mode, or log. Local.
+  // perdure::vector. Do not change its size between this and restart(). Copy mode, or log, which
+  // compares it with what was committed, unless it is marked. Local.
   template <typename T>
   Array<T> array(const std::string& name, std::vector<T>& vector, Mode mode = Mode::copy,
                  const ArrayOptions<T>& options = {}) {

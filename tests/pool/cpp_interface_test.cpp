@@ -234,6 +234,26 @@ TEST_P(CppInterfaceOnce, vectors_are_as_large_as_they_are_at_each_commit) {
   EXPECT_EQ(gone.consistent()[2], 7);
 }
 
+// Its memory is never whole pages, which a tracker of changes would need.
+TEST_P(CppInterfaceOnce, a_vector_in_log_mode_grows_from_nothing_to_any_size) {
+  std::vector<double> list;
+  {
+    Pool pool(path_);
+    pool.array("list", list, Mode::log);
+    pool.restart();
+    for (int step = 1; step <= 4; ++step) {
+      for (int i = 0; i < 5000; ++i) list.push_back(step);
+      list[7] = -step;
+      pool.commit();
+    }
+  }
+  std::vector<double> found;
+  Pool pool(path_);
+  pool.array("list", found, Mode::log);
+  pool.restart();
+  EXPECT_EQ(found, list);
+}
+
 TEST_P(CppInterfaceOnce, members_of_a_struct_are_scalars_of_their_own) {
   using perdure::Member;
   struct State {
