@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What the check.py of an application is made of: jobs, how they are killed, what they refuse."""
 
+import contextlib
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 
 SKIPPED = 77  # exit code: what a check needs is not there
 KILL_ITERATION = 12
@@ -47,6 +50,39 @@ class Job:
     def outcome(self, *arguments):
         """The object with the hash of the result."""
         return next(said for said in self.run(*arguments) if "hash" in said)
+
+
+def processes_of(program, word):
+    """The running ranks of a job with this word on their command lines."""
+    found = []
+    for entry in pathlib.Path("/proc").iterdir():
+        try:
+            words = (entry / "cmdline").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if entry.name.isdigit() and words[0] == str(program).encode() and (
+            str(word).encode() in words
+        ):
+            found.append(int(entry.name))
+    return sorted(found)
+
+
+def kill_a_rank(job, arguments, word, wait_s, chooser):
+    """Starts a job, which has `word` among its arguments, and kills one of its ranks so long after
+    the first one is there; whether it was still running."""
+    running = subprocess.Popen(
+        [*job.launch, *map(str, arguments)],
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+    )
+    while running.poll() is None and not processes_of(job.launch[-1], word):
+        time.sleep(0.01)
+    time.sleep(wait_s)
+    there = processes_of(job.launch[-1], word)
+    if there:
+        with contextlib.suppress(ProcessLookupError):  # it ended by itself
+            os.kill(chooser.choice(there), signal.SIGKILL)
+    running.wait()
+    return running.returncode != 0
 
 
 def check(holds, *what):

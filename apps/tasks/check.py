@@ -13,56 +13,15 @@ import json
 import os
 import pathlib
 import random
-import signal
-import subprocess
 import sys
 import time
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "job"))
-from checking import Job, check, check_refused, run_check  # noqa: E402
+from checking import Job, check, check_refused, kill_a_rank, run_check  # noqa: E402
 
-BOARD, WAYS = 11, 2680
+BOARD, WAYS = 12, 14200
 KILLS = 6
 SHAPES = ("master", "divide")
-
-
-def processes_of(program, directory):
-    """The running ranks of a job."""
-    found = []
-    for entry in pathlib.Path("/proc").iterdir():
-        try:
-            words = (entry / "cmdline").read_bytes().split(b"\0")
-        except OSError:
-            continue
-        if entry.name.isdigit() and str(program).encode() == words[0] and (
-            str(directory).encode() in words
-        ):
-            found.append(int(entry.name))
-    return sorted(found)
-
-
-def kill_a_rank(job, directory, wait_s, chooser):
-    """Starts a job and kills one of its ranks so long after the first one is there; whether it
-    was still running."""
-    program = job.launch[-1]
-    running = subprocess.Popen(
-        [*job.launch, "--board", str(BOARD), "--directory", str(directory), *job.more],
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
-    )
-    while running.poll() is None and not processes_of(program, directory):
-        time.sleep(0.01)
-    time.sleep(wait_s)
-    victims = processes_of(program, directory)
-    if victims:
-        os.kill(chooser.choice(victims), signal.SIGKILL)
-    running.wait()
-    return running.returncode != 0
-
-
-def with_ranks(job, ranks, shape):
-    other = Job(*job.launch[:2], str(ranks), job.launch[-1])
-    other.more = ["--shape", shape, "--depth", "4"]
-    return other
 
 
 def check_kills(job, folder):
@@ -71,20 +30,17 @@ def check_kills(job, folder):
     chooser = random.Random(seed)
     for shape in SHAPES:
         directory = folder / shape
+        arguments = ["--board", BOARD, "--depth", 5, "--shape", shape, "--directory", directory]
         killed = 0
         for _ in range(KILLS):
-            one = with_ranks(job, chooser.randint(1, job.ranks + 1), shape)
-            killed += kill_a_rank(one, directory, chooser.uniform(0, 0.4), chooser)
-        last = with_ranks(job, job.ranks, shape)
-        said = last.run("--board", BOARD, "--directory", directory, *last.more)
-        (facts,) = [fact for fact in said if fact["metric"] == "ways"]
-        check(facts["value"] == WAYS, shape, "found", facts)
-        check(facts["repeated"] == 0, shape, "did finished tasks again:", facts)
-        again = {fact["metric"]: fact for fact in
-                 last.run("--board", BOARD, "--directory", directory, *last.more)}
+            one = Job(*job.launch[:2], str(chooser.randint(1, job.ranks + 1)), job.launch[-1])
+            killed += kill_a_rank(one, arguments, directory, chooser.uniform(0, 0.4), chooser)
+        first, again = ({fact["metric"]: fact for fact in job.run(*arguments)} for _ in range(2))
+        check(first["ways"]["value"] == WAYS, shape, "found", first)
+        check(first["ways"]["repeated"] == 0, shape, "did finished tasks again:", first)
         check(again["ways"]["value"] == WAYS, shape, "found when all was finished", again)
         check(again["tasks"]["value"] == again["tasks"]["before"], shape, "did tasks again", again)
-        print(f"{shape}: {killed} jobs killed, {facts['before']} tasks of them kept of "
+        print(f"{shape}: {killed} jobs killed, {first['ways']['before']} tasks of them kept of "
               f"{again['tasks']['value']}")
 
 

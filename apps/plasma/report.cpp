@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "report.hpp"
+
+#include <cinttypes>
+#include <cstdio>
+
+#include "job/collective.hpp"
+#include "job/facts.hpp"
+
+namespace plasma {
+
+void print_report(const Options& options, const Outcome& outcome) {
+  if (job::this_rank() != 0) return;
+  if (options.json) {
+    const job::Facts facts("plasma", options.pool.empty() ? "none" : "pool",
+                           {{"cells", options.cells},
+                            {"steps", options.steps},
+                            {"ranks", job::rank_count()},
+                            {"old_ranks", outcome.old_ranks},
+                            {"first_step", outcome.first_step}});
+    facts.print("particles", outcome.particles, "1", {{"hash", job::hex(outcome.hash)}});
+    facts.print("loop", outcome.loop_s, "s");
+  } else {
+    std::printf("steps %" PRIu64 " to %" PRIu64 ": %" PRIu64 " particles, hash %s, %.3f s\n",
+                outcome.first_step, options.steps, outcome.particles,
+                job::hex(outcome.hash).c_str(), outcome.loop_s);
+  }
+  std::fflush(stdout);
+}
+
+}  // namespace plasma
