@@ -6,8 +6,8 @@
 //
 // What is asked of it is done in the order of the calls, beside the program's own work. follow()
 // lets it begin after what the program's stream had done, hold() lets the stream go on after it;
-// nothing waits for anything else. wait() is the only verb for which the host waits, with follow() where the program
-// has named no stream.
+// nothing waits for anything else. The host waits in wait() and finish(), and in follow() where the
+// program has named no stream.
 //
 //   device.X1  What copy_to_host() and store_listed() have stored is in host memory, as if a
 //       processor had stored it, when wait() for an event that was recorded after them has
@@ -68,6 +68,8 @@ class Accelerator {
   virtual void drop_event(DriverHandle event) = 0;
   virtual Status record(DriverHandle event) = 0;
   virtual Status wait(DriverHandle event) = 0;
+  // For all that was asked of it, whatever has failed: nothing is stored to the host after that.
+  virtual Status finish() = 0;
   // null: no stream was named, and all that the program asked of the context is waited for.
   virtual Status follow(const ProgramStream* stream) = 0;
   virtual Status hold(const ProgramStream* stream, DriverHandle event) = 0;

@@ -47,6 +47,7 @@ MemoryKind kind_of(const std::byte* buffer) {
 
 Accelerators::Accelerators() = default;
 Accelerators::~Accelerators() {
+  for (const Known& known : known_) (void)known.accelerator->finish();
   registered_.give_back();
   for (Known& known : known_) known.ring.reset();
 }

@@ -190,6 +190,12 @@ Status CudaAccelerator::wait(DriverHandle event) {
   return driver_.status_of("cuEventSynchronize", driver_.event_synchronize(event));
 }
 
+Status CudaAccelerator::finish() {
+  const Current current(*this);
+  PERDURE_TRY(current.status());
+  return driver_.status_of("cuStreamSynchronize", driver_.stream_synchronize(stream_));
+}
+
 Status CudaAccelerator::follow(const ProgramStream* stream) {
   const Current current(*this);
   PERDURE_TRY(current.status());

@@ -33,6 +33,7 @@ class CudaAccelerator final : public Accelerator {
   void drop_event(DriverHandle event) override;
   Status record(DriverHandle event) override;
   Status wait(DriverHandle event) override;
+  Status finish() override;
   Status follow(const ProgramStream* stream) override;
   Status hold(const ProgramStream* stream, DriverHandle event) override;
 

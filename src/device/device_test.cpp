@@ -180,6 +180,14 @@ TEST_F(DeviceTest, bytes_pass_through_the_ring_in_order) {
                  });
   EXPECT_TRUE(passed.ok()) << passed.message();
   EXPECT_TRUE(taken == bytes);
+  const auto others = random_bytes(bytes.size() + 1);
+  const Status filled = ring->fill(address_of(memory), bytes.size(),
+                                   [&](std::uint64_t begin, std::byte* at, std::uint64_t count) {
+                                     std::memcpy(at, others.data() + begin, count);
+                                   });
+  EXPECT_TRUE(filled.ok()) << filled.message();
+  EXPECT_TRUE(gpu_.read<std::byte>(memory, bytes.size()) ==
+              std::vector<std::byte>(others.begin(), others.end() - 1));
 }
 
 }  // namespace
