@@ -386,12 +386,18 @@ void Pool::release_up_to(std::uint64_t version) {
   if (options_.taker != nullptr && version > slots) options_.taker->release(version - slots);
 }
 
-Status Pool::before_write(const VersionedArray& array) {
+Status Pool::wait_until_saved(const VersionedArray& array) {
   if (options_.taker != nullptr) options_.taker->progress();
   if (!under_way_.saving_buffers()) return check_usable();
   const Stopwatch watch(under_way_.pending_version()->blocked_ns);
   saver_->wait_for(array);
   return Status::success();
+}
+
+Status Pool::before_write(VersionedArray& array) {
+  if (!array.may_be_free_early() || !under_way_.saving_buffers()) return wait_until_saved(array);
+  const Stopwatch watch(under_way_.pending_version()->blocked_ns);
+  return array.wait_until_free();
 }
 
 Result<std::uint64_t> Pool::commit_wait() {
@@ -541,6 +547,9 @@ void Pool::note_commit(const VersionUnderWay& version, std::uint64_t blocked_ns,
 PoolStatus Pool::status() const {
   PoolStatus status = status_;
   status.model_ns = device_->counters().model_ns;
+  for (const auto& [number, open] : open_) {
+    if (open.array->lacks_snapshot()) ++status.lacking_snapshots;
+  }
   return status;
 }
 
