@@ -30,11 +30,6 @@
 
 namespace perdure {
 
-// The program's stream.
-struct ProgramStream {
-  DriverHandle handle = nullptr;
-};
-
 // Places in the memory of the accelerator for what the kernels work with.
 struct ChangeTables {
   DeviceAddress sums = 0;   // 8 bytes for each unit, as they are now

@@ -45,6 +45,8 @@ class Accelerators {
   // accelerator's, and ends sooner.
   Result<Accelerator*> of(const std::byte* buffer, std::uint64_t bytes);
 
+  bool any() const { return !known_.empty(); }
+
   // nullopt: none, from now on.
   void set_stream(std::optional<ProgramStream> stream) { stream_ = stream; }
   const ProgramStream* stream() const { return stream_ ? &*stream_ : nullptr; }

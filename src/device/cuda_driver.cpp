@@ -48,7 +48,7 @@ class LookUp {
   bool complete_ = true;
 };
 
-bool look_up(void* library, CudaDriver& to) {
+void look_up(void* library, CudaDriver& to) {
   LookUp at(library);
   at.needed(to.pointer_get_attribute, "cuPointerGetAttribute");
   at.needed(to.device_get_attribute, "cuDeviceGetAttribute");
@@ -82,12 +82,11 @@ bool look_up(void* library, CudaDriver& to) {
   at.needed(to.error_string, "cuGetErrorString");
   at.optional(to.module_unload, "cuModuleUnload");
   at.optional(to.primary_ctx_release, "cuDevicePrimaryCtxRelease_v2");
-  return at.complete();
+  to.complete = at.complete();
 }
 
-}  // namespace
-
-const CudaDriver* CudaDriver::find() {
+// Null if the process has not loaded it.
+const CudaDriver* loaded_driver() {
   static std::atomic<const CudaDriver*> found{nullptr};
   static std::atomic<std::uint64_t> none_in{0};
   if (const CudaDriver* const known = found.load(std::memory_order_acquire)) return known;
@@ -99,18 +98,25 @@ const CudaDriver* CudaDriver::find() {
   const std::lock_guard<std::mutex> lock(mutex);
   if (const CudaDriver* const known = found) return known;
   void* const library = ::dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
-  if (library != nullptr && look_up(library, driver)) {
-    found = &driver;  // and the library stays
-    return &driver;
+  if (library == nullptr) {
+    none_in = loaded;
+    return nullptr;
   }
-  if (library != nullptr) ::dlclose(library);
-  none_in = loaded;
-  return nullptr;
+  look_up(library, driver);
+  found = &driver;  // and the library stays
+  return &driver;
+}
+
+}  // namespace
+
+const CudaDriver* CudaDriver::find() {
+  const CudaDriver* const driver = loaded_driver();
+  return driver != nullptr && driver->complete ? driver : nullptr;
 }
 
 bool CudaDriver::is_in_use() {
-  const CudaDriver* const driver = find();
-  if (driver == nullptr) return false;
+  const CudaDriver* const driver = loaded_driver();
+  if (driver == nullptr || driver->pointer_get_attribute == nullptr) return false;
   // About an address of ours.
   std::uint64_t type = 0;
   const int answer = driver->pointer_get_attribute(&type, memory_type_attribute,

@@ -16,12 +16,12 @@
 #include <cstdint>
 
 #include "base/status.hpp"
+#include "device/program_stream.hpp"
 
 namespace perdure {
 
-// What the driver calls CUdeviceptr, CUcontext and the like.
+// What the driver calls CUdeviceptr.
 using DeviceAddress = std::uint64_t;
-using DriverHandle = void*;
 
 struct CudaDriver {
   int (*pointer_get_attribute)(void*, int, DeviceAddress) = nullptr;
@@ -58,11 +58,14 @@ struct CudaDriver {
   int (*module_unload)(DriverHandle) = nullptr;  // may be missing
   int (*primary_ctx_release)(int) = nullptr;     // may be missing
 
-  // Null if the process has not loaded it (device.C1), or if it is too old. Costs nothing
-  // while no other library was loaded.
+  // Null if the process has not loaded it (device.C1), or if it lacks a call. Costs nothing while
+  // no other library was loaded.
   static const CudaDriver* find();
-  // The program has initialised it, and has not ended it.
+  // The program has initialised it, and has not ended it; whichever calls it has.
   static bool is_in_use();
+
+  // Each call that it must have was found.
+  bool complete = false;
 
   // device.C2; `call` is the driver's name of it.
   Status status_of(const char* call, int result) const;

@@ -149,6 +149,19 @@ TEST_P(ModesOnDevice, a_commit_in_the_background_takes_what_was_there) {
   EXPECT_EQ(after_crash(mode, elements, checksums), words_of(4));
 }
 
+TEST_P(ModesOnDevice, without_a_stream_all_that_the_gpu_was_asked_for_is_taken) {
+  const auto [mode, checksums, name] = GetParam();
+  std::byte* const buffer = gpu_.allocate(elements * 8);
+  start(mode, buffer, elements, checksums);
+  void* const stream = gpu_.make_stream();
+  for (std::int64_t version = 1; version <= 6; ++version) {
+    const Words contents = words_of(version);
+    gpu_.store(buffer, contents.data(), elements * 8, stream);
+    commit();
+  }
+  EXPECT_EQ(after_crash(mode, elements, checksums), words_of(6));
+}
+
 TEST_P(ModesOnDevice, sizes_follow_the_program) {
   const auto [mode, checksums, name] = GetParam();
   std::byte* buffer = gpu_.allocate(elements * 8);
@@ -334,14 +347,11 @@ TEST_F(DeviceArrayTest, what_can_not_be_on_a_gpu_is_refused_with_a_sentence) {
   EXPECT_EQ(status_.code(), Code::unsupported) << status_.message();
   ArrayOptions options;
   options.buffer = buffer;
+  options.of_program = true;
   options.compare = true;
   EXPECT_EQ(array("v", shape(ArrayMode::log, elements), options), nullptr);
   EXPECT_NE(status_.message().find("PERDURE_COMPARE"), std::string::npos) << status_.message();
   options.compare = false;
-  options.staged = true;
-  EXPECT_EQ(array("w", shape(ArrayMode::copy, elements), options), nullptr);
-  EXPECT_EQ(status_.code(), Code::unsupported) << status_.message();
-  options.staged = false;
   EXPECT_EQ(array("x", shape(ArrayMode::copy, 2 * elements), options), nullptr);
   EXPECT_EQ(status_.code(), Code::invalid_argument) << status_.message();
 }

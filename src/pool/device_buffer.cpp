@@ -45,6 +45,7 @@ bool DeviceBuffer::sums_here(const ArrayEntry& entry) const {
 }
 
 Status DeviceBuffer::fit(const ArrayEntry& entry, std::byte* buffer) {
+  (void)accelerator_.finish();  // of a commit that failed
   entry_ = entry;
   buffer_ = buffer;
   snapshot_ = {};
@@ -56,7 +57,8 @@ Status DeviceBuffer::fit(const ArrayEntry& entry, std::byte* buffer) {
   saved_ = false;
   const std::uint64_t bytes =
       entry.copy_offset(entry.copies - 1) + entry.size_bytes - entry.first_offset;
-  registered_ = with_.accelerators.registered().add(accelerator_, copy_at(0), bytes);
+  registered_ = with_.device.takes_dma() &&
+                with_.accelerators.registered().add(accelerator_, copy_at(0), bytes);
   by_changes_ = registered_ && sums_here(entry) && is_of_pages(entry.checksum) &&
                 address_of(buffer) % kernel_alignment == 0;
   const Status room = make_room(entry);

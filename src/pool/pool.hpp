@@ -19,7 +19,7 @@
 #include "base/group.hpp"
 #include "base/io_token.hpp"
 #include "base/status.hpp"
-#include "device/accelerators.hpp"
+#include "device/program_stream.hpp"
 #include "pmem/device.hpp"
 #include "pmem/parallel.hpp"
 #include "pmem/region.hpp"
@@ -164,8 +164,8 @@ class Pool {
 
   // The stream of the program whose work the commits from now on take, as far as it was asked for
   // when they are called, and that goes on when they have it; nullopt: they wait for all that the
-  // program has asked of its GPU. Local.
-  void set_stream(std::optional<ProgramStream> stream) { accelerators_.set_stream(stream); }
+  // program has asked of its GPU. Local. Code::unsupported: no driver is in use.
+  Status set_stream(std::optional<ProgramStream> stream);
 
   // From here on no other array is opened and no companion added; `why` says what to do instead.
   void close_to_others(std::string why) { closed_to_others_ = std::move(why); }
@@ -310,7 +310,7 @@ class Pool {
   std::uint32_t open_slot_index() const { return retained_.slot_of(next_.version); }
 
   std::unique_ptr<Device> device_;
-  Accelerators accelerators_;  // device.R1: what is registered of the device goes before it
+  std::unique_ptr<Accelerators> accelerators_;  // device.R1: they go before the device
   Region region_;
   Group& group_;
   PoolOptions options_;

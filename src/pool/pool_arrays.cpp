@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/agreement.hpp"
+#include "device/accelerators.hpp"
 #include "pool/box_note.hpp"
 #include "pool/pool.hpp"
 
@@ -43,10 +44,12 @@ Status Pool::make_room_for_catalogue() {
 
 namespace {
 
-// A GPU computes XXH3.
-std::optional<DataChecksum> checksum_for(const std::byte* buffer) {
-  if (buffer == nullptr || kind_of(buffer) == MemoryKind::host) return std::nullopt;
-  return DataChecksum::xxh3;
+// A GPU computes XXH3. What windows and in-place versioning give is the host's.
+std::optional<DataChecksum> checksum_for(const void* buffer, bool of_program) {
+  const bool may_be = buffer != nullptr && of_program;
+  const bool on_device =
+      may_be && kind_of(static_cast<const std::byte*>(buffer)) != MemoryKind::host;
+  return on_device ? std::optional(DataChecksum::xxh3) : std::nullopt;
 }
 
 }  // namespace
@@ -54,9 +57,9 @@ std::optional<DataChecksum> checksum_for(const std::byte* buffer) {
 // Makes the entry of a new array, and room for it.
 Status Pool::plan_array(const std::string& name, const ArrayShape& shape,
                         const ArrayOptions& options) {
-  const auto* const buffer = static_cast<const std::byte*>(options.buffer);
-  PERDURE_TRY_ASSIGN(auto entry, lay_out(name, options.part, shape, region_.geometry,
-                                         options.spare_copy, checksum_for(buffer)));
+  PERDURE_TRY_ASSIGN(auto entry,
+                     lay_out(name, options.part, shape, region_.geometry, options.spare_copy,
+                             checksum_for(options.buffer, options.of_program)));
   place(entry, space_, region_.geometry);
   retained_.tell_none(*entry.hold);
   const std::uint64_t end = entry.hold->extent().end;
@@ -72,7 +75,7 @@ Status Pool::plan_array(const std::string& name, const ArrayShape& shape,
 
 Result<VersionedArray*> Pool::add_array(ArrayId entry, bool known, const ArrayOptions& options) {
   ArrayOptions with = options;
-  with.accelerators = &accelerators_;
+  if (options.of_program) with.accelerators = accelerators_.get();
   PERDURE_TRY_ASSIGN(auto array, VersionedArray::create(*device_, writer_, next_.arrays.at(entry),
                                                         region_.geometry, with));
   OpenArrays::OpenArray open{std::move(array), entry, known};
@@ -85,8 +88,8 @@ Result<VersionedArray*> Pool::open_array(const std::string& name, const ArraySha
   PERDURE_TRY(check_usable());
   PERDURE_TRY(check_open_to_others());
   PERDURE_TRY(check_closed(name, options.part));
-  const auto* const buffer = static_cast<const std::byte*>(options.buffer);
-  if (checksum_for(buffer)) wait_for_saver();  // what accelerators have is the saver's until then
+  // What accelerators have is the saver's until then.
+  if (checksum_for(options.buffer, options.of_program)) wait_for_saver();
   const OpenArrays::Key key{name, options.part};
   const bool known = open_.find_entry(key) != nullptr;
   if (change_ && !restarted_) change_->say(name, options.ranks);
@@ -186,9 +189,9 @@ Status Pool::resize_array(VersionedArray& array, const std::vector<std::uint64_t
     version->name_copy_of(array);
   }
   if (array.on_device()) wait_for_saver();
-  const auto* const given = static_cast<const std::byte*>(buffer);
-  PERDURE_TRY_ASSIGN(const auto next, resized(array.entry(), shape, must_leave(array, *open),
-                                              space_, region_.geometry, checksum_for(given)));
+  PERDURE_TRY_ASSIGN(const auto next,
+                     resized(array.entry(), shape, must_leave(array, *open), space_,
+                             region_.geometry, checksum_for(buffer, true)));
   const std::shared_ptr<ExtentHold> left = array.entry().hold;
   const bool moves = next.hold != left;
   if (next.hold->extent().end > device_->size_bytes()) {

@@ -8,6 +8,7 @@
 #include "base/checksum.hpp"
 #include "pmem/flush.hpp"
 #include "pool/buffer_memory.hpp"
+#include "pool/device_buffer.hpp"
 
 namespace perdure {
 VersionedArray::VersionedArray(Device& device, ParallelWriter& writer, const ArrayEntry& entry,
@@ -152,7 +153,6 @@ Status VersionedArray::take_device_buffer(Accelerator& accelerator, std::byte* b
   const auto refused = [this](const char* what) {
     return Status(Code::unsupported, "array ", quoted(name()), ": ", what);
   };
-  if (staging_.is_there()) return refused("a window's memory can't be that of a GPU");
   if (started_) {
     return refused(
         "its buffer was in the host's memory and can't become one of a GPU: remove the "
@@ -563,6 +563,18 @@ Result<std::uint64_t> VersionedArray::save() {
       return save_log();
   }
   return Status(Code::invalid_argument, "unknown mode");
+}
+
+bool VersionedArray::lacks_snapshot() const {
+  return on_device() && device_buffer_->lacks_snapshot();
+}
+
+Status VersionedArray::wait_until_free() {
+  return named(device_buffer_->wait_until_free());
+}
+
+CopySums VersionedArray::sums_of(std::uint32_t copy) {
+  return {tables_.empty() ? no_sums_ : tables_[copy], sums_pages() ? &page_sums_[copy] : nullptr};
 }
 
 Result<std::uint64_t> VersionedArray::save_from_device() {

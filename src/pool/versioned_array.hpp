@@ -59,13 +59,17 @@
 #include "pool/catalogue.hpp"
 #include "pool/checked_copies.hpp"
 #include "pool/copy_check.hpp"
-#include "pool/device_buffer.hpp"
 #include "pool/page_set.hpp"
 #include "pool/page_tracker.hpp"
 #include "pool/rank_rule.hpp"
 #include "pool/twin_writer.hpp"
 
 namespace perdure {
+
+class Accelerator;   // device/accelerator.hpp
+class Accelerators;  // device/accelerators.hpp
+class DeviceBuffer;  // device_buffer.hpp
+struct CopySums;
 
 struct ArrayOptions {
   void* buffer = nullptr;  // copy and log: the application's, perhaps on a GPU; nullptr: ours
@@ -157,10 +161,9 @@ class VersionedArray {
   bool is_tracked() const { return tracker_ != nullptr; }
   // Its buffer is memory of a GPU; and if so, whether there was room for a snapshot beside it.
   bool on_device() const { return device_buffer_ != nullptr; }
-  bool lacks_snapshot() const { return on_device() && device_buffer_->lacks_snapshot(); }
-  // The version under way has what it needs of the buffer before it is saved. Any thread.
-  bool may_be_free_early() const { return on_device(); }
-  Status wait_until_free() { return named(device_buffer_->wait_until_free()); }
+  bool lacks_snapshot() const;
+  // Then the version under way has what it needs of the buffer before it is saved. Any thread.
+  Status wait_until_free();
   // Whether stores after the last collect_changes() may go unseen: then the next version compares.
   void note_unseen(bool unseen) { unseen_ = unseen; }
   // The application's own, or null.
@@ -236,9 +239,7 @@ class VersionedArray {
   std::uint64_t checksum_of_next() const;
   void wake();
   Result<std::uint64_t> save_from_device();
-  CopySums sums_of(std::uint32_t copy) {
-    return {tables_.empty() ? no_sums_ : tables_[copy], sums_pages() ? &page_sums_[copy] : nullptr};
-  }
+  CopySums sums_of(std::uint32_t copy);
   Status save_pages(PageRun run, const std::byte* from);
   void sum_blocks_of(PageRun run);
   void find_differences();

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <string>
 #include <vector>
 
 namespace perdure {
@@ -25,7 +26,6 @@ class FakeGpu {
     EXPECT_NE(library_, nullptr) << ::dlerror();
     check(call<int(unsigned)>("cuInit")(0));
     check(call<int(void**, int)>("cuDevicePrimaryCtxRetain")(&context_, 0));
-    check(call<int(void*)>("cuCtxSetCurrent")(context_));
   }
   ~FakeGpu() {
     for (const Address at : memory_) (void)call<int(Address)>("cuMemFree_v2")(at);
@@ -35,8 +35,14 @@ class FakeGpu {
   FakeGpu(const FakeGpu&) = delete;
   FakeGpu& operator=(const FakeGpu&) = delete;
 
+  // In the context, whichever thread this is.
   template <typename Call>
   Call* call(const char* name) const {
+    if (context_ != nullptr) look_up<int(void*)>("cuCtxSetCurrent")(context_);
+    return look_up<Call>(name);
+  }
+  template <typename Call>
+  Call* look_up(const char* name) const {
     void* const found = ::dlsym(library_, name);
     EXPECT_NE(found, nullptr) << name;
     return reinterpret_cast<Call*>(found);
@@ -94,11 +100,40 @@ class FakeGpu {
     return to;
   }
 
+  // The `at`th call from now on, of that name unless it is null, fails; with a sticky failure the
+  // context is lost. 0: none fails.
+  void fail(const char* name, std::uint64_t at, int code, bool sticky = false) const {
+    look_up<void(const char*, std::uint64_t, int, int)>("fake_cuda_fail")(name, at, code,
+                                                                          sticky ? 1 : 0);
+  }
+  // As if a kernel of the program had made an illegal access.
+  void break_context() const { look_up<void(int, int)>("fake_cuda_break")(0, 700); }
+  void set_no_registering(bool on) const {
+    look_up<void(int)>("fake_cuda_set_no_registering")(on ? 1 : 0);
+  }
+  void set_null_context(bool on) const {
+    look_up<void(int)>("fake_cuda_set_null_context")(on ? 1 : 0);
+  }
+  // As much is left as there is now, and `bytes`.
+  void leave(std::uint64_t bytes) const { set_bytes(held("device_bytes") + bytes); }
+  void leave_enough() const { set_bytes(std::uint64_t{1} << 30U); }
+  std::uint64_t calls(const char* name = nullptr) const {
+    return look_up<std::uint64_t(const char*)>("fake_cuda_calls")(name);
+  }
+  // What is not given back: device_bytes, registrations, streams, events.
+  std::uint64_t held(const std::string& what) const {
+    return look_up<std::uint64_t()>(("fake_cuda_" + what).c_str())();
+  }
+
   static Address address(const std::byte* at) { return reinterpret_cast<std::uintptr_t>(at); }
   static std::byte* pointer(Address at) { return reinterpret_cast<std::byte*>(at); }
   static void check(int result) { EXPECT_EQ(result, 0); }
 
  private:
+  void set_bytes(std::uint64_t bytes) const {
+    look_up<void(std::uint64_t)>("fake_cuda_set_bytes")(bytes);
+  }
+
   void* library_ = nullptr;
   void* context_ = nullptr;
   std::vector<Address> memory_;
