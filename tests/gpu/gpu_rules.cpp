@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What a driver refuses, and with which code: run on the tests' driver, and by tools/gpu_check.sh on
-// a real one, it shows where the two differ.
+// What a driver refuses, and with which code: run on the tests' driver, and by tools/gpu_check.sh
+// on a real one, it shows where the two differ.
 //
 //     gpu_rules
 //
