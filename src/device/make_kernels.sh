@@ -6,7 +6,7 @@
 # tests/gpu compares them.
 set -eu
 folder=$(cd "$(dirname "$0")" && pwd)
-clang=${PERDURE_CLANG:-clang++-19}
+clang=${CLANG:-clang++-19}
 made=${1:-$folder/kernels.ptx}
 # PTX 6.3 for devices from 2017 (Volta) on: later drivers and devices take it as well.
 version=$("$clang" --version | sed -n '1s/.*version \([0-9.]*\).*/\1/p')

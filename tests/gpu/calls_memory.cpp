@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // The driver's calls about memory.
+#include "address.hpp"
 #include "driver.hpp"
 
 using fake::call;
@@ -109,7 +110,7 @@ FAKE_EXPORTED int cuMemAllocManaged(CudaPointer* at, size_t bytes, unsigned flag
 FAKE_EXPORTED int cuMemHostAlloc(void** at, size_t bytes, unsigned) {
   Place got = 0;
   const int code = fake::allocate("cuMemHostAlloc", Kind::of_host, bytes, &got);
-  if (code == CUDA_OK) *at = reinterpret_cast<void*>(got);  // NOLINT
+  if (code == CUDA_OK) *at = fake::at_address(got);
   return code;
 }
 FAKE_EXPORTED int cuMemFree_v2(CudaPointer at) {

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "address.hpp"
 #include "driver.hpp"
 #include "ptx_run.hpp"
 
@@ -160,7 +161,7 @@ class MemoryOfKernel : public Memory {
     std::size_t follow = 0;
     alias_ = Ranges::look(*range, at, &follow);
     // Private memory that is registered: at the program's own address.
-    if (alias_ == nullptr) alias_ = reinterpret_cast<std::byte*>(at);  // NOLINT
+    if (alias_ == nullptr) alias_ = at_address(at);
     begin_ = at;
     end_ = at + follow;
     may_store_ = range->may_store;

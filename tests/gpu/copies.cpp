@@ -10,6 +10,7 @@
 #include <csignal>
 #include <cstring>
 
+#include "address.hpp"
 #include "driver.hpp"
 
 namespace fake {
@@ -111,7 +112,7 @@ struct Staged {
   std::vector<std::byte> bytes;
 };
 
-int submit_from_staged(CudaStream& stream, Place to, std::shared_ptr<Staged> staged) {
+int submit_from_staged(CudaStream& stream, Place to, const std::shared_ptr<Staged>& staged) {
   return submit(stream, {[context = stream.context, to, staged] {
                            std::size_t done = 0;
                            while (done < staged->bytes.size()) {
@@ -143,7 +144,7 @@ void copy_to_program(CudaContext* context, Place to, Place from, std::size_t siz
       return break_context(*context, CUDA_ILLEGAL_ADDRESS);
     }
     if (here.at != nullptr) {
-      std::memcpy(reinterpret_cast<std::byte*>(to + done), here.at, part);  // NOLINT
+      std::memcpy(at_address(to + done), here.at, part);
     } else {
       move_bytes({nullptr, to + done, part}, here, part);
     }
@@ -173,8 +174,7 @@ int submit_copy(Lock& lock, CudaStreamHandle handle, Place to, Place from, std::
     if (to_range == nullptr) return CUDA_INVALID_VALUE;
     auto staged = std::make_shared<Staged>();
     staged->bytes.resize(size_bytes);
-    std::memcpy(staged->bytes.data(), reinterpret_cast<const std::byte*>(from),
-                size_bytes);  // NOLINT
+    std::memcpy(staged->bytes.data(), at_address(from), size_bytes);
     code = submit_from_staged(*stream, to, staged);
   } else if (to_range == nullptr) {
     code = submit(*stream, {[context = stream->context, to, from, size_bytes] {

@@ -11,6 +11,7 @@
 
 #include <csignal>
 
+#include "address.hpp"
 #include "fake_test.hpp"
 
 namespace fake {
@@ -24,13 +25,13 @@ TEST_F(FakeMemory, of_a_device_is_out_of_the_processors_reach) {
   const CudaPointer at = allocated(page);
   unsigned char byte = 0;
   iovec here = {&byte, 1};
-  iovec there = {reinterpret_cast<void*>(at), 1};
+  iovec there = {at_address(at), 1};
   EXPECT_EQ(::process_vm_readv(::getpid(), &here, 1, &there, 1, 0), -1);
   EXPECT_EQ(::process_vm_writev(::getpid(), &here, 1, &there, 1, 0), -1);
   const pid_t child = ::fork();
   if (child == 0) {
     ::signal(SIGSEGV, SIG_DFL);
-    ::_exit(*reinterpret_cast<volatile unsigned char*>(at) != 0 ? 1 : 0);
+    ::_exit(*static_cast<volatile std::byte*>(at_address(at)) != std::byte{0} ? 1 : 0);
   }
   int status = 0;
   ASSERT_EQ(::waitpid(child, &status, 0), child);
@@ -74,7 +75,7 @@ TEST_F(FakeMemory, no_copy_goes_beyond_one_allocation) {
   EXPECT_EQ(cuMemcpyDtoH_v2(bytes.data(), at + 1, page), CUDA_INVALID_VALUE);
   EXPECT_EQ(cuMemcpyDtoDAsync_v2(at, reinterpret_cast<CudaPointer>(bytes.data()), 1, nullptr),
             CUDA_INVALID_VALUE);
-  EXPECT_EQ(cuMemcpyDtoH_v2(reinterpret_cast<void*>(at), at, 1), CUDA_INVALID_VALUE);
+  EXPECT_EQ(cuMemcpyDtoH_v2(at_address(at), at, 1), CUDA_INVALID_VALUE);
 }
 
 TEST_F(FakeMemory, pages_are_registered_once) {
@@ -217,7 +218,7 @@ TEST_F(FakeMemory, a_pointer_says_what_it_is) {
     EXPECT_EQ(attribute<unsigned>(CUDA_POINTER_MEMORY_TYPE, at),
               static_cast<unsigned>(at == pinned ? CUDA_MEMORY_OF_HOST : CUDA_MEMORY_OF_DEVICE));
   }
-  *reinterpret_cast<unsigned char*>(managed) = 3;  // the processor may
+  *at_address(managed) = std::byte{3};  // the processor may
   EXPECT_EQ(seen(managed), 3);
   unsigned kind = 0;
   EXPECT_EQ(cuPointerGetAttribute(&kind, CUDA_POINTER_MEMORY_TYPE, device + 1000),

@@ -10,6 +10,7 @@
 #include <random>
 #include <sstream>
 
+#include "address.hpp"
 #include "base/data_checksum.hpp"
 #include "ptx_run.hpp"
 #include "test_seed.hpp"
@@ -32,7 +33,7 @@ class Arrays : public Memory {
   std::byte* place(std::uint64_t address, std::size_t size_bytes, bool to_store) override {
     for (const auto& piece : pieces_) {
       if (address < piece.begin || address - piece.begin + size_bytes > piece.size_bytes) continue;
-      return to_store && !piece.may_store ? nullptr : reinterpret_cast<std::byte*>(address);
+      return to_store && !piece.may_store ? nullptr : at_address(address);
     }
     return nullptr;
   }

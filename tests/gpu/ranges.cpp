@@ -14,6 +14,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "address.hpp"
 #include "driver.hpp"
 
 namespace fake {
@@ -31,7 +32,7 @@ constexpr std::uint64_t page_end(std::uint64_t at) {
 std::byte* map_anonymous(std::size_t size_bytes, int protection) {
   const long at = ::syscall(SYS_mmap, nullptr, size_bytes, protection,
                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0L);
-  return at == -1 ? nullptr : reinterpret_cast<std::byte*>(at);  // NOLINT
+  return at == -1 ? nullptr : at_address(static_cast<std::uint64_t>(at));
 }
 void unmap(std::uint64_t at, std::size_t size_bytes) {
   ::syscall(SYS_munmap, at, size_bytes);
@@ -42,7 +43,7 @@ std::byte* map_again(std::uint64_t at, std::size_t size_bytes, bool to_store) {
   const long again = ::syscall(SYS_mremap, at, 0L, size_bytes, MREMAP_MAYMOVE, 0L);
   if (again == -1) return nullptr;
   if (to_store) ::syscall(SYS_mprotect, again, size_bytes, PROT_READ | PROT_WRITE);
-  return reinterpret_cast<std::byte*>(again);  // NOLINT
+  return at_address(static_cast<std::uint64_t>(again));
 }
 
 // Whether the driver can pin what the mapping shows: memory, also of files of a file system that
