@@ -51,7 +51,6 @@ class Accelerator {
   virtual bool has_sums() const = 0;
   // Whether this is still memory that it has.
   virtual bool has(const std::byte* buffer) const = 0;
-  virtual Result<std::uint64_t> free_bytes() = 0;
 
   virtual Result<DeviceAddress> allocate(std::uint64_t bytes) = 0;
   virtual void release(DeviceAddress memory) = 0;

@@ -129,15 +129,6 @@ bool CudaAccelerator::has(const std::byte* buffer) const {
   return driver_.pointer_get_attribute(&type, memory_type_attribute, address_of(buffer)) == 0;
 }
 
-Result<std::uint64_t> CudaAccelerator::free_bytes() {
-  const Current current(*this);
-  PERDURE_TRY(current.status());
-  std::size_t free = 0;
-  std::size_t all = 0;
-  PERDURE_TRY(driver_.status_of("cuMemGetInfo", driver_.mem_get_info(&free, &all)));
-  return static_cast<std::uint64_t>(free);
-}
-
 Result<DeviceAddress> CudaAccelerator::allocate(std::uint64_t bytes) {
   const Current current(*this);
   PERDURE_TRY(current.status());

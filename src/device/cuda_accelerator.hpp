@@ -22,7 +22,6 @@ class CudaAccelerator final : public Accelerator {
   DriverHandle context() const override { return context_; }
   bool has_sums() const override { return store_listed_ != nullptr; }
   bool has(const std::byte* buffer) const override;
-  Result<std::uint64_t> free_bytes() override;
 
   Result<DeviceAddress> allocate(std::uint64_t bytes) override;
   void release(DeviceAddress memory) override;

@@ -59,7 +59,6 @@ void look_up(void* library, CudaDriver& to) {
   at.needed(to.ctx_stream_priorities, "cuCtxGetStreamPriorityRange");
   at.needed(to.mem_alloc, "cuMemAlloc_v2");
   at.needed(to.mem_free, "cuMemFree_v2");
-  at.needed(to.mem_get_info, "cuMemGetInfo_v2");
   at.needed(to.host_register, "cuMemHostRegister_v2");
   at.needed(to.host_unregister, "cuMemHostUnregister");
   at.needed(to.copy_to_host, "cuMemcpyDtoHAsync_v2");

@@ -33,7 +33,6 @@ struct CudaDriver {
   int (*ctx_stream_priorities)(int*, int*) = nullptr;
   int (*mem_alloc)(DeviceAddress*, std::size_t) = nullptr;
   int (*mem_free)(DeviceAddress) = nullptr;
-  int (*mem_get_info)(std::size_t*, std::size_t*) = nullptr;
   int (*host_register)(void*, std::size_t, unsigned) = nullptr;
   int (*host_unregister)(void*) = nullptr;
   int (*copy_to_host)(void*, DeviceAddress, std::size_t, DriverHandle) = nullptr;
