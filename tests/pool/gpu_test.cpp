@@ -165,6 +165,32 @@ TEST_P(GpuPool, commits_while_the_stream_is_captured_fail_and_leave_the_version)
   EXPECT_EQ(newest(path_, GetParam()), cells_of(2));
 }
 
+// Whose pages take no transfer: what the kernel doesn't see it does not write back.
+TEST_P(GpuPool, a_pool_on_a_disk_is_saved_through_the_host) {
+  TemporaryDirectory disk(perdure_test::on_disk());
+  path_ = disk.path() + "/pool";
+  for (int run = 0; run < 2; ++run) {
+    start();
+    EXPECT_EQ(job_.version, run == 0 ? 0U : 4U);
+    if (run == 1) {
+      EXPECT_EQ(gpu_.read<double>(buffer_, cells), cells_of(4));
+    }
+    ASSERT_EQ(perdure_stream(job_.pool, PERDURE_STREAM_CUDA, stream_), PERDURE_OK);
+    const Cells later = cells_of(-1);
+    for (int version = 1; version <= 4; ++version) {
+      const Cells contents = cells_of(version);
+      ask_for(contents);
+      ASSERT_EQ(perdure_commit_begin(job_.pool), PERDURE_OK) << perdure_last_error();
+      ask_for(later);
+      ASSERT_EQ(perdure_commit_wait(job_.pool, nullptr), PERDURE_OK) << perdure_last_error();
+      gpu_.synchronise(stream_);
+    }
+    job_.close();
+  }
+  EXPECT_EQ(newest(path_, GetParam()), cells_of(4));
+  path_ = directory_.path() + "/pool";
+}
+
 TEST_P(GpuPool, a_span_of_memory_of_the_gpu_is_an_array) {
   perdure::ArrayOptions<double> options;
   options.buffer = {reinterpret_cast<double*>(buffer_), cells};
