@@ -41,7 +41,7 @@ module perdure
     perdure_e_newer_format = -11, perdure_e_unsupported = -12, perdure_e_peer_failed = -13
 
   ! enum perdure_type, perdure_mode, perdure_array_flags, perdure_open_flags, perdure_ranks,
-  ! perdure_delay and perdure_due of perdure.h; of perdure_memory().
+  ! perdure_delay, perdure_due and perdure_stream_kind of perdure.h; of perdure_memory().
   integer(c_int), parameter, public :: perdure_byte = 1, perdure_int32 = 2, perdure_int64 = 3, &
     perdure_float = 4, perdure_double = 5, perdure_complex_double = 6
   integer(c_int), parameter, public :: perdure_copy = 1, perdure_twin = 2, perdure_log = 3, &
@@ -56,6 +56,7 @@ module perdure
     perdure_delay_drain = 2
   integer(c_int), parameter, public :: perdure_working = 0, perdure_consistent = 1
   integer(c_int), parameter, public :: perdure_not_due = 0, perdure_due = 1, perdure_due_last = 2
+  integer(c_int), parameter, public :: perdure_stream_none = 0, perdure_stream_cuda = 1
 
   ! perdure_options; texts are given to perdure_open().
   type, public :: perdure_options
@@ -69,7 +70,8 @@ module perdure
   type, bind(c), public :: perdure_pool_status
     integer(c_int64_t) :: version = 0, commits = 0, commit_ns = 0, commit_ns_last = 0, &
       committed_bytes = 0, restart_ns = 0, model_ns = 0
-    integer(c_int) :: survives_power_failure = 0, fell_back = 0, levels_under_way = 0, old_ranks = 0
+    integer(c_int) :: survives_power_failure = 0, fell_back = 0, levels_under_way = 0, &
+      old_ranks = 0, lacking_snapshots = 0
   end type
 
   type, bind(c), public :: perdure_version_info
@@ -124,7 +126,7 @@ module perdure
   public :: perdure_file, perdure_restart, perdure_versions, perdure_restore, perdure_delete_version
   public :: perdure_memory, perdure_mark, perdure_write, perdure_array_box
   public :: perdure_commit, perdure_commit_begin, perdure_before_write, perdure_commit_wait
-  public :: perdure_commit_due, perdure_levels_wait, perdure_status
+  public :: perdure_commit_due, perdure_levels_wait, perdure_status, perdure_stream
   public :: perdure_strerror, perdure_last_error, perdure_library_version
   public :: perdure_to_c
 
@@ -295,6 +297,12 @@ module perdure
       import :: c_int, c_ptr, c_int64_t
       type(c_ptr), value :: pool
       integer(c_int64_t), intent(out) :: version
+    end function
+    ! Names the stream of a GPU whose work commits take, and that goes on when they have it.
+    integer(c_int) function perdure_stream(pool, kind, stream) bind(c)
+      import :: c_int, c_ptr
+      type(c_ptr), value :: pool, stream
+      integer(c_int), value :: kind
     end function
     ! The newest version that has come to all levels since the pool was opened. Collective.
     integer(c_int) function perdure_levels_wait(pool, version) bind(c)

@@ -173,7 +173,8 @@ typedef struct perdure_array_options {
   unsigned flags; /* enum perdure_array_flags */
   void* buffer;   /* copy and log: the application's own buffer, whose contents stay when a new
                      pool restarts; default: Perdure allocates one of zeros, from 4 KiB on at a
-                     page. INVALID unless the processor can read and write all of it. It stays
+                     page. INVALID unless the processor can read and write all of it, or it is
+                     memory of an NVIDIA GPU (docs/gpu.md): device, managed or pinned. It stays
                      where it is until close, or until perdure_array_resize() says where it lies:
                      after free(), realloc() or munmap() every commit and restore is STATE. Log of
                      more than 16 KiB needs whole pages, which hold nothing else and are of one
@@ -195,6 +196,8 @@ typedef struct perdure_pool_status {
   int levels_under_way;       /* 1: a version is on its way to other levels, as this rank knows */
   unsigned old_ranks;         /* that made the pool: until the first commit perdure_read() reads
                                  what they had, if they are another number than now */
+  unsigned lacking_snapshots; /* arrays on a GPU that had no room for a snapshot beside them: what
+                                 stores to them waits for the transfer */
 } perdure_pool_status;
 
 /* Opens the pool in directory `path`, or makes it; what is above `path` must be there.
@@ -396,6 +399,20 @@ PERDURE_API int perdure_commit(perdure_pool* pool, uint64_t* version);
 PERDURE_API int perdure_commit_begin(perdure_pool* pool);
 PERDURE_API int perdure_before_write(perdure_array* array);
 PERDURE_API int perdure_commit_wait(perdure_pool* pool, uint64_t* version);
+
+enum perdure_stream_kind {
+  PERDURE_STREAM_NONE = 0,
+  PERDURE_STREAM_CUDA = 1 /* a CUstream or cudaStream_t; NULL is the default stream */
+};
+
+/* Names the stream that works on arrays in memory of a GPU: from now on a commit takes what it had
+ * been asked for when perdure_commit() or perdure_commit_begin() was called, and the stream goes on
+ * as soon as the commit has a snapshot of it; in log mode, the pages that changed. The host doesn't
+ * wait for that in commit_begin, and stores by the stream need no perdure_before_write(). Without a
+ * stream (PERDURE_STREAM_NONE, NULL) a commit waits for all that the program has asked of the GPU.
+ * A commit while the stream is captured into a graph fails (STATE). Local; the stream must live as
+ * long as it is named. INVALID: another kind. UNSUPPORTED: the process has no such driver. */
+PERDURE_API int perdure_stream(perdure_pool* pool, int kind, void* stream);
 
 enum perdure_due {
   PERDURE_NOT_DUE = 0,

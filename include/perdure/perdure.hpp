@@ -647,6 +647,10 @@ class Pool {
     check(perdure_commit_begin(handle_));
   }
   std::uint64_t commit_wait() { return version_by(perdure_commit_wait); }
+  // Names the stream of a GPU whose work commits take, and that goes on when they have it. Local.
+  void stream(perdure_stream_kind kind, void* stream) {
+    check(perdure_stream(handle_, kind, stream));
+  }
 
   // Whether a version is due: PERDURE_NOT_DUE, PERDURE_DUE, or PERDURE_DUE_LAST where the program
   // should end after it. Collective.

@@ -44,6 +44,7 @@ NAMES = (
     "python",
     "veloc",
     "torch",
+    "gpu",
     "kill",
     "kill_windows",
     "kill_cache",
@@ -146,6 +147,9 @@ def _check_names(names: list[str]) -> list[str]:
     if names == ["all"] and find_spec("torch") is None:
         typer.echo("perdure bench torch: skipped, because PyTorch is not there", err=True)
         wanted.remove("torch")
+    if names == ["all"] and import_module("perdure_bench.gpu").driver_name() is None:
+        typer.echo("perdure bench gpu: skipped, because there is no GPU", err=True)
+        wanted.remove("gpu")
     for name in wanted:
         if name not in NAMES:
             raise typer.BadParameter(f"'{name}' is none of {', '.join(NAMES)}")

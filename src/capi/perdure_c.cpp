@@ -384,6 +384,17 @@ int perdure_commit(perdure_pool* pool, uint64_t* version) {
   });
 }
 
+int perdure_stream(perdure_pool* pool, int kind, void* stream) {
+  return guarded_on(pool, [&]() -> Status {
+    PERDURE_TRY(need(kind == PERDURE_STREAM_NONE || kind == PERDURE_STREAM_CUDA,
+                     "`kind` is one of enum perdure_stream_kind"));
+    PERDURE_TRY(need(kind != PERDURE_STREAM_NONE || stream == nullptr,
+                     "without a kind there is no stream: pass NULL"));
+    if (kind == PERDURE_STREAM_NONE) return pool->pool->set_stream(std::nullopt);
+    return pool->pool->set_stream(perdure::ProgramStream{stream});
+  });
+}
+
 int perdure_commit_due(perdure_pool* pool, int* due) {
   return guarded_on(pool, [&]() -> Status {
     PERDURE_TRY(need(due != nullptr, "a place is needed"));
@@ -441,7 +452,7 @@ int perdure_status(const perdure_pool* pool, perdure_pool_status* status) {
                from.committed_bytes,   from.restart_ns,
                from.model_ns,          from.survives_power_failure ? 1 : 0,
                from.fell_back ? 1 : 0, pool->levels && pool->levels->is_under_way() ? 1 : 0,
-               from.old_ranks};
+               from.old_ranks,         from.lacking_snapshots};
     return Status::success();
   });
 }

@@ -39,6 +39,13 @@ class CacheFile final : public MappedDevice {
     primitives_.stored_past_cache(writable(offset, count), count);
   }
 
+  // In memory there is nothing to write back to.
+  void stored_by_dma(std::uint64_t offset, std::size_t count) override {
+    if (mapped().file().persistence == PersistenceClass::power_failure) return flush(offset, count);
+    PERDURE_ASSERT(writable(offset, count) != nullptr);
+    counter_set().add_copy(count);
+  }
+
   void flush(std::uint64_t offset, std::size_t count) override {
     primitives_.flush(writable(offset, count), count);
     const ByteRange lines = granules_of(offset, count, cache_line_bytes);

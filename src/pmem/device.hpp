@@ -109,6 +109,13 @@ class Device {
   // by non-temporal stores: durable after fence(), no flush() needed.
   virtual void stored_past_cache(std::uint64_t offset, std::size_t count) { flush(offset, count); }
 
+  // Whether other devices than the processor may store through base(). The kernel would not see
+  // that pages of a file's cache have changed.
+  virtual bool takes_dma() const { return true; }
+  // One has stored to [offset, offset + count), and has said that it is done: durable after
+  // fence().
+  virtual void stored_by_dma(std::uint64_t offset, std::size_t count) { flush(offset, count); }
+
   // Starts writing back every granule that [offset, offset + count) touches.
   virtual void flush(std::uint64_t offset, std::size_t count) = 0;
   // Of each range, for many small ones: what a device counts would wait for each flush before.

@@ -63,8 +63,16 @@ Status ParallelWriter::copy(std::uint64_t offset, const void* source, std::size_
 }
 
 Status ParallelWriter::flush(std::uint64_t offset, std::size_t count) {
+  return run_where_stored(flush_piece, offset, count);
+}
+
+Status ParallelWriter::stored_by_dma(std::uint64_t offset, std::size_t count) {
+  return run_where_stored(dma_piece, offset, count);
+}
+
+Status ParallelWriter::run_where_stored(Piece piece, std::uint64_t offset, std::size_t count) {
   Job job;
-  job.piece = flush_piece;
+  job.piece = piece;
   job.offset = offset;
   job.count = count;
   job.skew = offset % page_bytes;

@@ -38,6 +38,7 @@ class ParallelWriter {
 
   Status copy(std::uint64_t offset, const void* source, std::size_t count);
   Status flush(std::uint64_t offset, std::size_t count);
+  Status stored_by_dma(std::uint64_t offset, std::size_t count);
 
   // With the checksum of each block (the last may be shorter).
   struct Checksums {
@@ -65,8 +66,13 @@ class ParallelWriter {
   static void flush_piece(Device& device, const Job& job, std::size_t begin, std::size_t end) {
     device.flush(job.offset + begin, end - begin);
   }
+  static void dma_piece(Device& device, const Job& job, std::size_t begin, std::size_t end) {
+    device.stored_by_dma(job.offset + begin, end - begin);
+  }
   static void checksum_piece(Device& device, const Job& job, std::size_t begin, std::size_t end);
 
+  using Piece = void (*)(Device&, const Job&, std::size_t begin, std::size_t end);
+  Status run_where_stored(Piece piece, std::uint64_t offset, std::size_t count);
   Status run(Job job, std::size_t grain);
   void run_chunks();
   void work();

@@ -21,6 +21,7 @@ class WrittenBackFile final : public MappedDevice {
   explicit WrittenBackFile(MappedFile mapped);
 
   DeviceDescription describe() const override;
+  bool takes_dma() const override { return false; }
   void copy(std::uint64_t offset, const void* source, std::size_t count) override;
   void flush(std::uint64_t offset, std::size_t count) override;
   Status fence() override;

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "pool/buffer_memory.hpp"
 
-#include <dlfcn.h>
 #include <fcntl.h>
-#include <link.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -20,6 +18,7 @@
 
 #include "base/files.hpp"
 #include "base/fork_guard.hpp"
+#include "device/cuda_driver.hpp"
 #include "pool/fault_tracker.hpp"
 #include "pool/written_pages_abi.hpp"
 
@@ -131,41 +130,6 @@ Status refused(std::uint64_t byte, const char* what) {
                 "buffer in the host's memory, and copy to it before each commit");
 }
 
-// How many libraries the process has loaded so far.
-std::uint64_t libraries_loaded() {
-  std::uint64_t loaded = 0;
-  const auto first = [](dl_phdr_info* info, std::size_t, void* result) {
-    *static_cast<std::uint64_t*>(result) = info->dlpi_adds;
-    return 1;
-  };
-  (void)::dl_iterate_phdr(first, &loaded);
-  return loaded;
-}
-
-bool cuda_is_in_use() {
-  // A name is looked for in many directories, so only after a library was loaded.
-  static std::atomic<std::uint64_t> none_in{0};
-  const std::uint64_t loaded = libraries_loaded();
-  if (none_in == loaded) return false;
-  // Only if the program has loaded the driver. CUresult of a question about an address of ours.
-  void* const driver = ::dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
-  if (driver == nullptr) {
-    none_in = loaded;
-    return false;
-  }
-  using Ask = int(void*, int, std::uint64_t);
-  auto* const ask = reinterpret_cast<Ask*>(::dlsym(driver, "cuPointerGetAttribute"));
-  constexpr int memory_type = 2;
-  constexpr int not_initialised = 3;
-  constexpr int deinitialised = 4;
-  unsigned type = 0;
-  const int answer = ask == nullptr
-                         ? not_initialised
-                         : ask(&type, memory_type, reinterpret_cast<std::uintptr_t>(&type));
-  ::dlclose(driver);
-  return answer != not_initialised && answer != deinitialised;
-}
-
 // VmPin of proc_pid_status(5): pages that io_uring, RDMA and others have pinned.
 bool pages_are_pinned() {
   std::array<char, 8192> text;
@@ -206,7 +170,7 @@ bool is_mapped(const std::byte* buffer, std::uint64_t size_bytes) {
 }
 
 bool stores_may_go_unseen() {
-  return pages_are_pinned() || cuda_is_in_use();
+  return pages_are_pinned() || CudaDriver::is_in_use();
 }
 
 }  // namespace perdure

@@ -118,7 +118,8 @@ std::uint64_t alignment_of(const ArrayEntry& entry, const Geometry& geometry) {
 }
 
 Result<ArrayEntry> lay_out(const std::string& name, std::uint32_t part, const ArrayShape& shape,
-                           const Geometry& geometry, bool spare_copy) {
+                           const Geometry& geometry, bool spare_copy,
+                           std::optional<DataChecksum> checksum) {
   PERDURE_TRY(check_name(name));
   PERDURE_TRY_ASSIGN(auto bytes, checked_bytes(shape));
   ArrayEntry entry;
@@ -132,7 +133,11 @@ Result<ArrayEntry> lay_out(const std::string& name, std::uint32_t part, const Ar
   const std::uint64_t align = alignment_of(entry, geometry);
   entry.stride_bytes = align_up(std::max<std::uint64_t>(entry.size_bytes, 1), align);
   if (!shape.checksums) return entry;
-  PERDURE_TRY_ASSIGN(entry.checksum, chosen_data_checksum());
+  if (checksum) {
+    entry.checksum = *checksum;
+  } else {
+    PERDURE_TRY_ASSIGN(entry.checksum, chosen_data_checksum());
+  }
   const std::uint64_t page_bytes = geometry.block_bytes / pages_per_block;
   const bool pages = shape.mode == ArrayMode::log && has_pages(geometry.block_bytes);
   if (pages && bytes > page_bytes) entry.checksum = by_pages(entry.checksum);
@@ -171,7 +176,8 @@ void place(ArrayEntry& entry, const std::shared_ptr<FreeSpace>& space, const Geo
 }
 
 Result<ArrayEntry> resized(const ArrayEntry& entry, const ArrayShape& shape, bool leave,
-                           const std::shared_ptr<FreeSpace>& space, const Geometry& geometry) {
+                           const std::shared_ptr<FreeSpace>& space, const Geometry& geometry,
+                           std::optional<DataChecksum> checksum) {
   PERDURE_TRY_ASSIGN(const auto bytes, checked_bytes(shape));
   ArrayEntry next = entry;
   next.shape = shape;
@@ -184,7 +190,7 @@ Result<ArrayEntry> resized(const ArrayEntry& entry, const ArrayShape& shape, boo
   ArrayShape roomy = shape;
   roomy.extents = {std::min(wanted, array_bytes_max) / element};
   const bool spare = entry.spare_copies != 0;
-  PERDURE_TRY_ASSIGN(auto laid, lay_out(entry.name, entry.part, roomy, geometry, spare));
+  PERDURE_TRY_ASSIGN(auto laid, lay_out(entry.name, entry.part, roomy, geometry, spare, checksum));
   if (fits && laid.stride_bytes >= entry.stride_bytes) return next;
   place(laid, space, geometry);
   laid.shape = shape;

@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
@@ -87,9 +88,11 @@ class ExtentHold {
 
 // An entry whose offsets count from the beginning of its extent. An array of 0 bytes has an extent
 // as well: what tells arrays apart is where they begin. `spare_copy`: one copy more than there are
-// slots. Errors: of check_name and checked_bytes.
+// slots. `checksum`: what blocks or pages are summed with; nullopt: the fastest here. Errors: of
+// check_name and checked_bytes.
 Result<ArrayEntry> lay_out(const std::string& name, std::uint32_t part, const ArrayShape& shape,
-                           const Geometry& geometry, bool spare_copy = false);
+                           const Geometry& geometry, bool spare_copy = false,
+                           std::optional<DataChecksum> checksum = std::nullopt);
 
 // What the extent's beginning is a multiple of.
 std::uint64_t alignment_of(const ArrayEntry& entry, const Geometry& geometry);
@@ -103,6 +106,7 @@ void place(ArrayEntry& entry, const std::shared_ptr<FreeSpace>& space, const Geo
 // checked_bytes.
 constexpr double room_factor_max = 1.6;
 Result<ArrayEntry> resized(const ArrayEntry& entry, const ArrayShape& shape, bool leave,
-                           const std::shared_ptr<FreeSpace>& space, const Geometry& geometry);
+                           const std::shared_ptr<FreeSpace>& space, const Geometry& geometry,
+                           std::optional<DataChecksum> checksum = std::nullopt);
 
 }  // namespace perdure

@@ -9,6 +9,7 @@
 #include "base/agreement.hpp"
 #include "base/clock.hpp"
 #include "base/files.hpp"
+#include "device/accelerators.hpp"
 #include "pool/job_record.hpp"
 #include "pool/open_pools.hpp"
 
@@ -60,6 +61,7 @@ Status format_slots(Device& device, const Region& region, const EmptyVersion& be
 Pool::Pool(std::unique_ptr<Device> device, const Region& region, Group& group,
            const PoolOptions& options)
     : device_(std::move(device)),
+      accelerators_(std::make_unique<Accelerators>()),
       region_(region),
       group_(group),
       options_(options),
@@ -353,6 +355,17 @@ Result<std::uint64_t> Pool::commit_captured(const Status& saved) {
   return save_and_finish(std::move(version), monotonic_ns());
 }
 
+Status Pool::set_stream(std::optional<ProgramStream> stream) {
+  PERDURE_TRY(check_usable());
+  if (stream && !CudaDriver::is_in_use()) {
+    return {Code::unsupported,
+            "the process has not begun to use the driver of an NVIDIA GPU (libcuda.so.1), so there "
+            "can be no stream of it: name the stream when it has been made"};
+  }
+  accelerators_->set_stream(stream);
+  return Status::success();
+}
+
 BackgroundSaver& Pool::saver() {
   if (!saver_) saver_ = std::make_unique<BackgroundSaver>(*device_, options_.token.get());
   return *saver_;
@@ -386,12 +399,19 @@ void Pool::release_up_to(std::uint64_t version) {
   if (options_.taker != nullptr && version > slots) options_.taker->release(version - slots);
 }
 
-Status Pool::before_write(const VersionedArray& array) {
+Status Pool::wait_until_saved(const VersionedArray& array) {
   if (options_.taker != nullptr) options_.taker->progress();
   if (!under_way_.saving_buffers()) return check_usable();
   const Stopwatch watch(under_way_.pending_version()->blocked_ns);
   saver_->wait_for(array);
   return Status::success();
+}
+
+Status Pool::before_write(VersionedArray& array) {
+  if (!array.on_device() || !under_way_.saving_buffers()) return wait_until_saved(array);
+  if (options_.taker != nullptr) options_.taker->progress();
+  const Stopwatch watch(under_way_.pending_version()->blocked_ns);
+  return array.wait_until_free();
 }
 
 Result<std::uint64_t> Pool::commit_wait() {
@@ -541,6 +561,10 @@ void Pool::note_commit(const VersionUnderWay& version, std::uint64_t blocked_ns,
 PoolStatus Pool::status() const {
   PoolStatus status = status_;
   status.model_ns = device_->counters().model_ns;
+  if (!accelerators_->any()) return status;
+  for (const auto& [number, open] : open_) {
+    if (open.array->lacks_snapshot()) ++status.lacking_snapshots;
+  }
   return status;
 }
 

@@ -19,6 +19,7 @@
 #include "base/group.hpp"
 #include "base/io_token.hpp"
 #include "base/status.hpp"
+#include "device/program_stream.hpp"
 #include "pmem/device.hpp"
 #include "pmem/parallel.hpp"
 #include "pmem/region.hpp"
@@ -65,6 +66,7 @@ struct PoolStatus {
   std::uint64_t model_ns = 0;
   bool survives_power_failure = false;
   bool fell_back = false;
+  std::uint32_t lacking_snapshots = 0;  // arrays on a GPU without room for one there
   std::uint32_t old_ranks = 0;  // that made the pool; others go on with it until their first commit
 };
 
@@ -160,12 +162,17 @@ class Pool {
   // [collective] Also without commit_save(), which it then does. `saved`: what was left of that.
   Result<std::uint64_t> commit_captured(const Status& saved = Status::success());
 
+  // The stream of the program whose work the commits from now on take, as far as it was asked for
+  // when they are called, and that goes on when they have it; nullopt: they wait for all that the
+  // program has asked of its GPU. Local. Code::unsupported: no driver is in use.
+  Status set_stream(std::optional<ProgramStream> stream);
+
   // From here on no other array is opened and no companion added; `why` says what to do instead.
   void close_to_others(std::string why) { closed_to_others_ = std::move(why); }
 
   // Saves in the background; an array must not be stored to until before_write() has returned.
   Status commit_begin();
-  Status before_write(const VersionedArray& array);
+  Status before_write(VersionedArray& array);
   // [collective] Makes durable what commit_begin() or commit_staged() began.
   Result<std::uint64_t> commit_wait();
 
@@ -253,6 +260,7 @@ class Pool {
   bool must_leave(const VersionedArray& array, const OpenArrays::OpenArray& open) const;
   Result<VersionedArray*> add_array(ArrayId entry, bool known, const ArrayOptions& options);
   void wait_for_saver();
+  Status wait_until_saved(const VersionedArray& array);
   Status make_room_for_catalogue();
   Status check_room_for(const std::string& what);
   Status take_newest_file();
@@ -302,6 +310,7 @@ class Pool {
   std::uint32_t open_slot_index() const { return retained_.slot_of(next_.version); }
 
   std::unique_ptr<Device> device_;
+  std::unique_ptr<Accelerators> accelerators_;  // device.R1: they go before the device
   Region region_;
   Group& group_;
   PoolOptions options_;

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/agreement.hpp"
+#include "device/accelerators.hpp"
 #include "pool/box_note.hpp"
 #include "pool/pool.hpp"
 
@@ -41,11 +42,24 @@ Status Pool::make_room_for_catalogue() {
   return pages_->reserve(pages);
 }
 
+namespace {
+
+// A GPU computes XXH3. What windows and in-place versioning give is the host's.
+std::optional<DataChecksum> checksum_for(const void* buffer, bool of_program) {
+  const bool may_be = buffer != nullptr && of_program;
+  const bool on_device =
+      may_be && kind_of(static_cast<const std::byte*>(buffer)) != MemoryKind::host;
+  return on_device ? std::optional(DataChecksum::xxh3) : std::nullopt;
+}
+
+}  // namespace
+
 // Makes the entry of a new array, and room for it.
 Status Pool::plan_array(const std::string& name, const ArrayShape& shape,
                         const ArrayOptions& options) {
   PERDURE_TRY_ASSIGN(auto entry,
-                     lay_out(name, options.part, shape, region_.geometry, options.spare_copy));
+                     lay_out(name, options.part, shape, region_.geometry, options.spare_copy,
+                             checksum_for(options.buffer, options.of_program)));
   place(entry, space_, region_.geometry);
   retained_.tell_none(*entry.hold);
   const std::uint64_t end = entry.hold->extent().end;
@@ -60,8 +74,10 @@ Status Pool::plan_array(const std::string& name, const ArrayShape& shape,
 }
 
 Result<VersionedArray*> Pool::add_array(ArrayId entry, bool known, const ArrayOptions& options) {
+  ArrayOptions with = options;
+  if (options.of_program) with.accelerators = accelerators_.get();
   PERDURE_TRY_ASSIGN(auto array, VersionedArray::create(*device_, writer_, next_.arrays.at(entry),
-                                                        region_.geometry, options));
+                                                        region_.geometry, with));
   OpenArrays::OpenArray open{std::move(array), entry, known};
   if (restarted_) PERDURE_TRY(load_array(open));
   return &open_.add(std::move(open));
@@ -72,6 +88,8 @@ Result<VersionedArray*> Pool::open_array(const std::string& name, const ArraySha
   PERDURE_TRY(check_usable());
   PERDURE_TRY(check_open_to_others());
   PERDURE_TRY(check_closed(name, options.part));
+  // What accelerators have is the saver's until then.
+  if (checksum_for(options.buffer, options.of_program)) wait_for_saver();
   const OpenArrays::Key key{name, options.part};
   const bool known = open_.find_entry(key) != nullptr;
   if (change_ && !restarted_) change_->say(name, options.ranks);
@@ -126,7 +144,7 @@ Status Pool::close_array(VersionedArray* array, bool erase) {
   }
   VersionUnderWay* version = under_way_.pending_version();
   const bool part_of_commit = version != nullptr && version->has(*array);
-  if (part_of_commit) PERDURE_TRY(before_write(*array));
+  if (part_of_commit) PERDURE_TRY(wait_until_saved(*array));
   OpenArrays::OpenArray closed = open_.take(*array, restarted_);
   // The head may have one of that name that was erased since, which it is not.
   const bool is_held = array->part_of_version() != 0 && array->part_of_version() <= head();
@@ -167,11 +185,13 @@ Status Pool::resize_array(VersionedArray& array, const std::vector<std::uint64_t
       return Status(Code::wrong_state, "array ", quoted(array.name()),
                     " is being committed where it is: call perdure_commit_wait() first");
     }
-    PERDURE_TRY(before_write(array));
+    PERDURE_TRY(wait_until_saved(array));
     version->name_copy_of(array);
   }
-  PERDURE_TRY_ASSIGN(const auto next, resized(array.entry(), shape, must_leave(array, *open),
-                                              space_, region_.geometry));
+  if (array.on_device()) wait_for_saver();
+  PERDURE_TRY_ASSIGN(const auto next,
+                     resized(array.entry(), shape, must_leave(array, *open), space_,
+                             region_.geometry, checksum_for(buffer, true)));
   const std::shared_ptr<ExtentHold> left = array.entry().hold;
   const bool moves = next.hold != left;
   if (next.hold->extent().end > device_->size_bytes()) {

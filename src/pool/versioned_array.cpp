@@ -7,60 +7,10 @@
 
 #include "base/checksum.hpp"
 #include "pmem/flush.hpp"
-#include "pmem/media_guard.hpp"
 #include "pool/buffer_memory.hpp"
+#include "pool/device_buffer.hpp"
 
 namespace perdure {
-namespace {
-
-Status unreadable(const std::string& name, std::uint64_t byte) {
-  return Status(Code::damaged, "array ", quoted(name), ": byte ", byte,
-                " can't be read: the medium is damaged there, or the file was cut");
-}
-
-Status block_damaged(const std::string& name, std::uint64_t begin, std::uint64_t count) {
-  return Status(Code::damaged, "array ", quoted(name), ": bytes ", begin, " to ", begin + count - 1,
-                " do not match their checksum; the medium was damaged");
-}
-
-}  // namespace
-
-Status verify_and_copy(const Device& device, const ArrayEntry& entry, std::uint64_t block_bytes,
-                       std::byte* copy_to, std::vector<std::uint64_t>* table,
-                       std::vector<std::uint64_t>* of_pages) {
-  const std::byte* from = device.base() + entry.copy_offset(entry.copy);
-  if (!entry.shape.checksums) {
-    if (copy_to == nullptr) return Status::success();
-    if (auto bad = first_unreadable(from, entry.size_bytes)) return unreadable(entry.name, *bad);
-    if (entry.size_bytes != 0) std::memcpy(copy_to, from, entry.size_bytes);
-    return Status::success();
-  }
-  std::vector<std::uint64_t> own(block_count(entry.size_bytes, block_bytes));
-  std::vector<std::uint64_t>& expected = table == nullptr ? own : *table;
-  const std::byte* on_media = device.base() + entry.table_offset(entry.copy);
-  if (first_unreadable(on_media, 8 * expected.size())) {
-    return Status(Code::damaged, "array ", quoted(entry.name),
-                  ": its table of checksums can't be read");
-  }
-  if (!expected.empty()) std::memcpy(expected.data(), on_media, 8 * expected.size());
-  if (crc64(expected.data(), 8 * expected.size()) != entry.table_checksum) {
-    return {Code::damaged, "array " + quoted(entry.name) + ": its table of checksums is damaged"};
-  }
-  for (std::uint64_t block = 0; block < expected.size(); ++block) {
-    const std::uint64_t begin = block * block_bytes;
-    const std::uint64_t count = std::min(block_bytes, entry.size_bytes - begin);
-    if (auto bad = first_unreadable(from + begin, count)) {
-      return unreadable(entry.name, begin + *bad);
-    }
-    std::uint64_t* const sums =
-        of_pages == nullptr ? nullptr : of_pages->data() + block * pages_per_block;
-    if (block_checksum(entry.checksum, block_bytes, from + begin, count, sums) != expected[block])
-      return block_damaged(entry.name, begin, count);
-    if (copy_to != nullptr) std::memcpy(copy_to + begin, from + begin, count);
-  }
-  return Status::success();
-}
-
 VersionedArray::VersionedArray(Device& device, ParallelWriter& writer, const ArrayEntry& entry,
                                const Geometry& geometry, const ArrayOptions& options)
     : device_(device),
@@ -69,6 +19,7 @@ VersionedArray::VersionedArray(Device& device, ParallelWriter& writer, const Arr
       block_bytes_(geometry.block_bytes),
       page_bytes_(geometry.block_bytes),
       buffer_(static_cast<std::byte*>(options.buffer)),
+      accelerators_(options.accelerators),
       marks_(options.marks),
       asked_to_compare_(options.compare),
       resizable_(options.of_program && !options.staged),
@@ -85,7 +36,7 @@ VersionedArray::~VersionedArray() {
 
 // log: how changes are found in an array of that size.
 void VersionedArray::choose_finding(std::uint64_t size_bytes) {
-  if (mode() != ArrayMode::log || marks_) return;
+  if (mode() != ArrayMode::log || marks_ || device_buffer_) return;
   tracked_ = !asked_to_compare_ && PageTracker::is_worth_it(size_bytes, tracker_kind_);
   compare_ = !tracked_;
 }
@@ -183,12 +134,40 @@ Status VersionedArray::watch_other(std::byte* at, std::uint64_t size_bytes) {
 }
 
 // Where others store to the buffer, no tracker sees it.
-Status VersionedArray::check_buffer(const std::byte* buffer, std::uint64_t size_bytes) {
+Status VersionedArray::check_buffer(std::byte* buffer, std::uint64_t size_bytes) {
+  if (accelerators_ != nullptr) {
+    const auto accelerator = accelerators_->of(buffer, size_bytes);
+    if (!accelerator.ok()) return named(accelerator.status());
+    if (accelerator.value() != nullptr) return take_device_buffer(*accelerator.value(), buffer);
+  }
   const auto stores = check_buffer_memory(buffer, size_bytes);
   if (!stores.ok()) return named(stores.status());
   if (!tracked_ || stores.value() == Stores::by_this_mapping) return Status::success();
   tracked_ = false;
   compare_ = true;
+  return Status::success();
+}
+
+// From the opening on.
+Status VersionedArray::take_device_buffer(Accelerator& accelerator, std::byte* buffer) {
+  const auto refused = [this](const char* what) {
+    return Status(Code::unsupported, "array ", quoted(name()), ": ", what);
+  };
+  if (started_) {
+    return refused(
+        "its buffer was in the host's memory and can't become one of a GPU: remove the "
+        "array and open it anew");
+  }
+  if (mode() == ArrayMode::log && (marks_ || asked_to_compare_ || !entry_.shape.checksums)) {
+    return refused(
+        "in memory of a GPU, log mode finds what changed by the checksums of pages: "
+        "leave PERDURE_MARKS, PERDURE_COMPARE and PERDURE_NO_CHECKSUM out");
+  }
+  tracked_ = compare_ = false;
+  auto made = DeviceBuffer::open({device_, writer_, *accelerators_, block_bytes_}, accelerator,
+                                 entry_, buffer);
+  if (!made.ok()) return named(made.status());
+  device_buffer_ = made.take();
   return Status::success();
 }
 
@@ -212,9 +191,14 @@ void VersionedArray::end_move_of_buffer(bool kept) {
 Status VersionedArray::check_buffer_here() const {
   if (given_buffer() == nullptr) return Status::success();
   const char* const how = lost_;
-  if (how == nullptr && is_mapped(buffer_, entry_.size_bytes)) return Status::success();
+  const bool in_host = device_buffer_ == nullptr;
+  if (in_host && how == nullptr && is_mapped(buffer_, entry_.size_bytes)) return Status::success();
+  if (!in_host && how == nullptr && device_buffer_->is_here()) return Status::success();
   return Status(Code::wrong_state, "array ", quoted(name()), ": its buffer of ", entry_.size_bytes,
-                " bytes was ", how == nullptr ? "unmapped" : how,
+                " bytes was ",
+                how != nullptr   ? how
+                : device_buffer_ ? "freed"
+                                 : "unmapped",
                 " by the program, so there is nothing to commit: a buffer stays where it is until "
                 "the pool is closed. Close the pool, whose last version is whole, and open it anew "
                 "with the buffer that there is now");
@@ -277,20 +261,24 @@ Status VersionedArray::start_empty(const ArrayEntry& entry) {
   PERDURE_TRY(check_buffer_here());
   PERDURE_TRY(take_entry(entry));
   committed_ = false;
-  const std::uint64_t named = named_copies();
+  const std::uint64_t in_use = named_copies();
   if (mode() != ArrayMode::flush) {
-    entry_.copy = static_cast<std::uint32_t>(std::countr_one(named));
+    entry_.copy = static_cast<std::uint32_t>(std::countr_one(in_use));
     PERDURE_ASSERT(entry_.copy < entry_.copies);
   }
   choose_working();
   const bool restarted = started_;
   const bool keeps = mode() == ArrayMode::flush && restarted;
   started_ = true;
-  if (buffer_ != nullptr) {
-    if (!keep_contents_ || restarted) std::memset(buffer_, 0, entry_.size_bytes);
+  if (buffer_ != nullptr && keep_contents_ && !restarted) {
+    // As the application has filled it.
+  } else if (device_buffer_) {
+    PERDURE_TRY(named(device_buffer_->clear()));
+  } else if (buffer_ != nullptr) {
+    std::memset(buffer_, 0, entry_.size_bytes);
   } else if (!keeps && twin_writer_ == nullptr) {
     for (std::uint32_t copy = 0; copy < entry_.copies; ++copy) {
-      if ((named >> copy & 1) == 0) std::memset(copy_address(copy), 0, entry_.size_bytes);
+      if ((in_use >> copy & 1) == 0) std::memset(copy_address(copy), 0, entry_.size_bytes);
     }
   }
   for (PageSet& stale : stale_) stale.add_all();
@@ -306,7 +294,10 @@ Status VersionedArray::start_restored(const ArrayEntry& entry) {
   choose_working();
   auto* table = entry_.shape.checksums ? &tables_[entry_.copy] : nullptr;
   auto* of_pages = sums_pages() ? &page_sums_[entry_.copy] : nullptr;
-  if (mode() != ArrayMode::flush) {
+  if (device_buffer_) {
+    const Status loaded = device_buffer_->load(entry_, sums_of(entry_.copy));
+    if (!loaded.ok()) return loaded.code() == Code::damaged ? loaded : named(loaded);
+  } else if (mode() != ArrayMode::flush) {
     PERDURE_TRY(verify_and_copy(device_, entry_, block_bytes_, buffer_, table, of_pages));
   }
   if (mode() != ArrayMode::log) return Status::success();
@@ -335,7 +326,9 @@ Status VersionedArray::check_resizable(const ArrayShape& shape) const {
 
 // Memory, tables and tracker for the entry that it has taken. The contents come next.
 Status VersionedArray::fit() {
-  if (buffer_ != nullptr) {
+  if (device_buffer_) {
+    PERDURE_TRY(named(device_buffer_->fit(entry_, buffer_)));
+  } else if (buffer_ != nullptr) {
     choose_finding(entry_.size_bytes);
     if (given_buffer() != nullptr) PERDURE_TRY(check_buffer(buffer_, entry_.size_bytes));
     if (given_buffer() == nullptr && !owned_.fits(entry_.size_bytes, tracked_)) {
@@ -347,6 +340,24 @@ Status VersionedArray::fit() {
     PERDURE_TRY(watch_other(buffer_, entry_.size_bytes));
   }
   make_tables();
+  return Status::success();
+}
+
+// The buffer, with the contents, is memory of the same GPU.
+Status VersionedArray::resize_device_buffer(std::byte* given, const ArrayEntry& entry) {
+  const auto accelerator = accelerators_->of(given, entry.size_bytes);
+  if (!accelerator.ok()) return named(accelerator.status());
+  if (accelerator.value() == nullptr || !device_buffer_->is_of(*accelerator.value())) {
+    return Status(Code::unsupported, "array ", quoted(name()),
+                  " is in memory of a GPU and stays on it: say where it is there now");
+  }
+  Status fits = named(device_buffer_->fit(entry, given));
+  if (!fits.ok()) {
+    (void)device_buffer_->fit(entry_, buffer_);
+    return fits;
+  }
+  source_ = buffer_ = given;
+  lost_ = nullptr;
   return Status::success();
 }
 
@@ -453,6 +464,9 @@ Status VersionedArray::resize(const ArrayEntry& entry, void* buffer) {
     if (checked_) {
       PERDURE_TRY_ASSIGN(checked, CheckedCopies::create(device_, entry));
     }
+  } else if (device_buffer_) {
+    other_contents = true;
+    PERDURE_TRY(resize_device_buffer(static_cast<std::byte*>(buffer), entry));
   } else {
     PERDURE_TRY(resize_buffer(static_cast<std::byte*>(buffer), entry, other_contents));
   }
@@ -514,6 +528,13 @@ Status VersionedArray::write(std::uint64_t first_byte, std::uint64_t count_bytes
 Status VersionedArray::collect_changes() {
   PERDURE_TRY(check_buffer_here());
   source_ = buffer_;
+  saved_from_device_.reset();
+  if (device_buffer_) {
+    PERDURE_TRY(named(device_buffer_->take(working_copy_)));
+    if (!device_buffer_->must_be_saved_at_once()) return Status::success();
+    PERDURE_TRY_ASSIGN(saved_from_device_, save_from_device());
+    return Status::success();
+  }
   if (marks_) {
     changed_.add(marked_);
     marked_.clear();
@@ -531,6 +552,7 @@ void VersionedArray::stage() {
 }
 
 Result<std::uint64_t> VersionedArray::save() {
+  if (device_buffer_) return save_from_device();
   switch (mode()) {
     case ArrayMode::copy:
       return save_copy();
@@ -543,15 +565,38 @@ Result<std::uint64_t> VersionedArray::save() {
   return Status(Code::invalid_argument, "unknown mode");
 }
 
-Status VersionedArray::save_pages(PageRun run) {
+bool VersionedArray::lacks_snapshot() const {
+  return on_device() && device_buffer_->lacks_snapshot();
+}
+
+Status VersionedArray::wait_until_free() {
+  return named(device_buffer_->wait_until_free());
+}
+
+CopySums VersionedArray::sums_of(std::uint32_t copy) {
+  return {tables_.empty() ? no_sums_ : tables_[copy], sums_pages() ? &page_sums_[copy] : nullptr};
+}
+
+Result<std::uint64_t> VersionedArray::save_from_device() {
+  if (saved_from_device_) return *std::exchange(saved_from_device_, std::nullopt);
+  auto saved = device_buffer_->save(
+      working_copy_, sums_of(working_copy_),
+      [this](PageRun run, const std::byte* from) { return save_pages(run, from); });
+  if (!saved.ok()) return named(saved.status());
+  store_table();
+  return saved;
+}
+
+// They are in the host's memory from `from` on.
+Status VersionedArray::save_pages(PageRun run, const std::byte* from) {
   if (run.empty()) return Status::success();
   const std::uint64_t begin = run.first * page_bytes_;
   const std::uint64_t end = std::min(run.end * page_bytes_, entry_.size_bytes);
   const std::uint64_t offset = entry_.copy_offset(working_copy_) + begin;
-  if (!entry_.shape.checksums) return writer_.copy(offset, source_ + begin, end - begin);
+  if (!entry_.shape.checksums) return writer_.copy(offset, from, end - begin);
   auto& sums = sums_pages() ? page_sums_[working_copy_] : tables_[working_copy_];
   PERDURE_TRY(writer_.copy_with_checksums(
-      offset, source_ + begin, end - begin,
+      offset, from, end - begin,
       {of_one_page(entry_.checksum), page_bytes_, sums.data() + run.first}));
   if (sums_pages()) sum_blocks_of(run);
   return Status::success();
@@ -569,7 +614,7 @@ void VersionedArray::sum_blocks_of(PageRun run) {
 }
 
 Result<std::uint64_t> VersionedArray::save_copy() {
-  PERDURE_TRY(save_pages({0, block_count(entry_.size_bytes, page_bytes_)}));
+  PERDURE_TRY(save_pages({0, block_count(entry_.size_bytes, page_bytes_)}, source_));
   store_table();
   return entry_.size_bytes;
 }
@@ -615,8 +660,8 @@ Result<std::uint64_t> VersionedArray::save_log() {
   lacking.add(changed_);
   std::uint64_t saved_bytes = 0;
   for (PageRun run = lacking.next_run(0); !run.empty(); run = lacking.next_run(run.end)) {
-    PERDURE_TRY(save_pages(run));
     const std::uint64_t begin = run.first * page_bytes_;
+    PERDURE_TRY(save_pages(run, source_ + begin));
     saved_bytes += bytes_at(begin, (run.end - run.first) * page_bytes_);
   }
   store_table();
@@ -660,6 +705,7 @@ void VersionedArray::commit(const LeafEntry& named) {
       changed_.clear();
     }
   }
+  if (device_buffer_) device_buffer_->commit(named.copy);
   entry_.copy = named.copy;
   entry_.table_checksum = named.table_checksum;
   saved_copy_ = no_copy;
@@ -671,6 +717,8 @@ void VersionedArray::retract() {
   resized_ = Resized::no;
   wake();
   saved_copy_ = no_copy;
+  saved_from_device_.reset();
+  if (device_buffer_) device_buffer_->retract();
   if (checked_) checked_->allow_only(working_copy_);
   streamed_begin_ = streamed_end_ = 0;
 }

@@ -13,6 +13,7 @@
 //          checksum is not one of pages (block_checksum.hpp)
 //          An array that is marked, and was not since the last version, takes no part in the next
 //          one (is_idle()), which names the committed copy, as that one did
+//   (Where the application's buffer is memory of a GPU, device_buffer.hpp does the saving of both.)
 //   flush  one copy, which the application writes and save() flushes; it has no versions
 //
 // An array may get another size between two versions (resize()): in the extent that it has, or in
@@ -44,6 +45,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -56,6 +58,7 @@
 #include "pool/block_checksum.hpp"
 #include "pool/catalogue.hpp"
 #include "pool/checked_copies.hpp"
+#include "pool/copy_check.hpp"
 #include "pool/page_set.hpp"
 #include "pool/page_tracker.hpp"
 #include "pool/rank_rule.hpp"
@@ -63,8 +66,13 @@
 
 namespace perdure {
 
+class Accelerator;   // device/accelerator.hpp
+class Accelerators;  // device/accelerators.hpp
+class DeviceBuffer;  // device_buffer.hpp
+struct CopySums;
+
 struct ArrayOptions {
-  void* buffer = nullptr;  // copy and log: the application's; nullptr: ours
+  void* buffer = nullptr;  // copy and log: the application's, perhaps on a GPU; nullptr: ours
   bool marks = false;      // log: changed blocks are named by mark()
   bool compare = false;    // log: changed blocks are found by comparing with the working copy
   bool staged = false;     // copy, and log with compare: stage() will be called
@@ -77,14 +85,8 @@ struct ArrayOptions {
   bool of_program = false;
   RankRule ranks = RankRule::none;            // what the program says of it
   TrackerKind tracker = TrackerKind::chosen;  // log; the choice is for measurements
+  Accelerators* accelerators = nullptr;       // the pool's; null: buffers are the host's
 };
-
-// Checks the copy that `entry` names against its checksums, block by block, and copies it to
-// `copy_to` unless that is null; without checksums it only copies. `table` (may be null) receives
-// the checksums, `of_pages` those of pages, if it has them. Code::damaged names the byte range.
-Status verify_and_copy(const Device& device, const ArrayEntry& entry, std::uint64_t block_bytes,
-                       std::byte* copy_to, std::vector<std::uint64_t>* table,
-                       std::vector<std::uint64_t>* of_pages = nullptr);
 
 class VersionedArray {
  public:
@@ -157,6 +159,11 @@ class VersionedArray {
   // log: finds what changed since the last call and protects it again. Before save().
   Status collect_changes();
   bool is_tracked() const { return tracker_ != nullptr; }
+  // Its buffer is memory of a GPU; and if so, whether there was room for a snapshot beside it.
+  bool on_device() const { return device_buffer_ != nullptr; }
+  bool lacks_snapshot() const;
+  // Then the version under way has what it needs of the buffer before it is saved. Any thread.
+  Status wait_until_free();
   // Whether stores after the last collect_changes() may go unseen: then the next version compares.
   void note_unseen(bool unseen) { unseen_ = unseen; }
   // The application's own, or null.
@@ -212,7 +219,9 @@ class VersionedArray {
   Status allocate_buffers(const ArrayOptions& options);
   Status make_checked_copies();
   Status take_entry(const ArrayEntry& entry);
-  Status check_buffer(const std::byte* buffer, std::uint64_t size_bytes);
+  Status check_buffer(std::byte* buffer, std::uint64_t size_bytes);
+  Status take_device_buffer(Accelerator& accelerator, std::byte* buffer);
+  Status resize_device_buffer(std::byte* given, const ArrayEntry& entry);
   Status named(const Status& status) const;
   Status watch();
   Status watch_other(std::byte* at, std::uint64_t size_bytes);
@@ -229,7 +238,9 @@ class VersionedArray {
   std::uint32_t copy_of_next() const;
   std::uint64_t checksum_of_next() const;
   void wake();
-  Status save_pages(PageRun run);
+  Result<std::uint64_t> save_from_device();
+  CopySums sums_of(std::uint32_t copy);
+  Status save_pages(PageRun run, const std::byte* from);
   void sum_blocks_of(PageRun run);
   void find_differences();
   void store_table();
@@ -257,6 +268,10 @@ class VersionedArray {
   ArrayBuffer owned_;                  // what buffer_ is, unless the application gave one
   ArrayBuffer staging_;                // staged
   const std::byte* source_ = nullptr;  // what save() takes: buffer_ or staging_
+  Accelerators* const accelerators_;
+  std::unique_ptr<DeviceBuffer> device_buffer_;     // what buffer_ is, if it is a GPU's
+  std::optional<std::uint64_t> saved_from_device_;  // by collect_changes()
+  std::vector<std::uint64_t> no_sums_;
   const bool marks_;
   const bool asked_to_compare_;
   const bool resizable_;

@@ -66,6 +66,7 @@ program calls
     else
       call require(perdure_levels_wait(pool, version), "levels_wait")
       call check(version == 0, "a pool without levels has nothing on them")
+      call require(perdure_stream(pool, perdure_stream_none, c_null_ptr), "no stream of a GPU")
       call require(perdure_commit_due(pool, due), "commit_due")
       call check(due == perdure_due, "without a plan a version is due")
       call require(perdure_commit(pool, version), "commit")

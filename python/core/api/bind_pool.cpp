@@ -121,7 +121,7 @@ perdure_pool_status status(const Pool& pool) {
 Array open_array(const Pool& pool, const std::string& name, int type,
                  const std::vector<std::uint64_t>& shape, int mode, unsigned flags, int ranks,
                  std::size_t size_bytes, const nb::object& buffer) {
-  auto lent = buffer.is_none() ? nullptr : borrow(buffer, false);
+  auto lent = buffer.is_none() ? nullptr : borrow_any(buffer, size_bytes);
   return {pool,
           pool->open_array(name, type, shape, mode, flags, ranks, std::move(lent), size_bytes)};
 }
@@ -236,7 +236,8 @@ void bind_structs(nb::module_& api) {
                    [](const Status& s) { return s.survives_power_failure != 0; })
       .def_prop_ro("fell_back", [](const Status& s) { return s.fell_back != 0; })
       .def_prop_ro("levels_under_way", [](const Status& s) { return s.levels_under_way != 0; })
-      .def_ro("old_ranks", &Status::old_ranks);
+      .def_ro("old_ranks", &Status::old_ranks)
+      .def_ro("lacking_snapshots", &Status::lacking_snapshots);
 }
 
 // Both have as many extents as the array, which python/perdure/api/array.py has checked.
@@ -250,8 +251,15 @@ void box(const Array& array, const std::vector<std::uint64_t>& global_shape,
 void resize(const Array& array, const std::vector<std::uint64_t>& shape, std::size_t size_bytes,
             const nb::object& buffer) {
   (void)array.handle();
-  auto lent = buffer.is_none() ? nullptr : borrow(buffer, false);
+  auto lent = buffer.is_none() ? nullptr : borrow_any(buffer, size_bytes);
   array.pool->resize_array(*array.state, shape, std::move(lent), size_bytes);
+}
+
+void name_stream(const Pool& pool, int kind, std::uintptr_t stream) {
+  perdure_pool* const handle = pool->handle();
+  const Calls& calls = pool->calls();
+  auto* const address = reinterpret_cast<void*>(stream);
+  checked(calls, [&] { return calls.stream(handle, kind, address); });
 }
 
 std::vector<perdure_array_info> arrays(const Pool& pool, std::uint64_t version) {
@@ -351,6 +359,7 @@ void bind_pool(nb::module_& api) {
       .def("restart", of_version(&Calls::restart))
       .def("commit", of_version(&Calls::commit))
       .def("commit_wait", of_version(&Calls::commit_wait))
+      .def("stream", name_stream, "kind"_a, "stream"_a)
       .def("levels_wait", of_version(&Calls::levels_wait))
       .def("arrays", arrays, "version"_a)
       .def("restore", restore, "version"_a, "resized"_a, "bytes"_a)

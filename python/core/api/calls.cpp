@@ -53,6 +53,7 @@ Calls calls_of(void* library) {
   find(library, "perdure_before_write", calls.before_write);
   find(library, "perdure_commit_wait", calls.commit_wait);
   find(library, "perdure_commit_due", calls.commit_due);
+  find(library, "perdure_stream", calls.stream);
   find(library, "perdure_levels_wait", calls.levels_wait);
   find(library, "perdure_status", calls.status);
   find(library, "perdure_last_error", calls.last_error);

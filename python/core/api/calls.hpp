@@ -51,6 +51,7 @@ struct Calls {
   decltype(&perdure_before_write) before_write = nullptr;
   decltype(&perdure_commit_wait) commit_wait = nullptr;
   decltype(&perdure_commit_due) commit_due = nullptr;
+  decltype(&perdure_stream) stream = nullptr;
   decltype(&perdure_levels_wait) levels_wait = nullptr;
   decltype(&perdure_status) status = nullptr;
   decltype(&perdure_last_error) last_error = nullptr;

@@ -101,6 +101,17 @@ std::shared_ptr<SharedMemory> borrow(nb::handle object, bool read_only) {
   return std::make_shared<SharedMemory>(Pages(), begin, size_bytes, std::move(lent));
 }
 
+std::shared_ptr<SharedMemory> borrow_any(nb::handle object, std::size_t size_bytes) {
+  if (!nb::isinstance<nb::tuple>(object)) return borrow(object, false);
+  const auto memory = nb::cast<nb::tuple>(object);
+  const auto address = nb::cast<std::uintptr_t>(memory[0]);
+  nb::object owner = memory[1];
+  std::shared_ptr<Py_buffer> lent(std::make_unique<Py_buffer>().release(),
+                                  [owner](Py_buffer* given) { delete given; });
+  auto* begin = reinterpret_cast<std::byte*>(address);
+  return std::make_shared<SharedMemory>(Pages(), begin, size_bytes, std::move(lent));
+}
+
 // mremap() of nothing maps the pages of a shared mapping once more.
 std::shared_ptr<SharedMemory> view_of_pool(void* mapped, std::size_t size_bytes) {
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));

@@ -55,6 +55,10 @@ std::shared_ptr<SharedMemory> allocate(std::size_t size_bytes);
 // The memory of a contiguous object with the buffer protocol.
 std::shared_ptr<SharedMemory> borrow(nanobind::handle object, bool read_only);
 
+// The same, or the address and owner of `size_bytes` bytes that need not be the processor's, as a
+// tuple.
+std::shared_ptr<SharedMemory> borrow_any(nanobind::handle object, std::size_t size_bytes);
+
 // A view of `size_bytes` bytes that a pool has mapped at `mapped`.
 std::shared_ptr<SharedMemory> view_of_pool(void* mapped, std::size_t size_bytes);
 

@@ -11,12 +11,13 @@ import warnings
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from perdure.api.errors import InvalidArgument, NotFound, WrongShape, WrongState
+from perdure.api.device import device_memory
+from perdure.api.errors import InvalidArgument, NotFound, Unsupported, WrongShape, WrongState
 from perdure.api.kinds import Kinds
 from perdure.api.native import _api
 from perdure.api.texts import checked_text
@@ -77,8 +78,10 @@ class Array:
         shape: tuple[int, ...],
         dtype: np.dtype[Any],
         mode: str,
+        device: object = None,
     ):
         self._native = native
+        self._device = device  # its buffer, if it is in memory of a GPU
         self._name, self._shape, self._dtype, self._mode = name, shape, dtype, mode
         # Slices of `working` have the root as their base, however they were made.
         self._root: NDArray[Any] | None = None
@@ -120,7 +123,10 @@ class Array:
         In mode twin all of it has to be written before the next commit: it holds an older version.
         Raises WrongState before Pool.restart() in modes twin and flush, and after Pool.close().
         Before the restart, copy and log have their buffer, whose contents stay if the pool is new.
+        That of a GPU is the object that was given as `buffer`, and so it is as `consistent`.
         """
+        if self._device is not None:
+            return cast(NDArray[Any], self._device)
         if self._working is None:
             self._root = self._on(self._native.working())
             self._root.flags.writeable = not self._saving
@@ -133,6 +139,8 @@ class Array:
 
         Local. Raises WrongState as `working`.
         """
+        if self._device is not None:
+            return cast(NDArray[Any], self._device)
         if self._consistent is None:
             self._consistent = self._on(self._native.consistent())
         return self._consistent
@@ -147,7 +155,7 @@ class Array:
         if self._mode in _BUFFERED:
             self._protect(False)
 
-    def resize(self, shape: Shape, buffer: NDArray[Any] | None = None) -> None:
+    def resize(self, shape: Shape, buffer: object = None) -> None:
         """Gives the array other extents, as many as it has, from the next version on.
 
         Elements stay in row-major order as far as there is room, and new ones are zero. Take
@@ -166,12 +174,16 @@ class Array:
                 f"array '{self._name}' has {len(self._shape)} extents, and keeps as many; not"
                 f" {len(extents)}"
             )
-        if buffer is not None:
-            _check_buffer(self._name, buffer, extents, self._dtype)
+        bare, device = _bare(self._name, buffer, extents, self._dtype)
+        if (self._device is None) != (device is None):
+            has = "the host's memory" if self._device is None else "memory of a GPU"
+            raise Unsupported(
+                f"array '{self._name}' is in {has} and stays there: give a buffer in it"
+            )
         size_bytes = _size_bytes(self._name, extents, self._dtype)
         self._check_old_slices()
-        bare = buffer.reshape(-1).view(np.uint8) if buffer is not None and buffer.size else None
         self._native.resize(_stored(extents, self._dtype), size_bytes, bare)
+        self._device = device
         self._take_shape(extents)
 
     def mark(self, first: int, count: int) -> None:
@@ -307,6 +319,7 @@ class Array:
     def _let_go(self) -> None:
         """Before the pool is closed: only what the program holds is needed further on."""
         self._root = self._working = self._consistent = None
+        self._device = None
 
 
 def open_array(
@@ -317,7 +330,7 @@ def open_array(
     dtype: DTypeLike,
     mode: str,
     flags: int,
-    buffer: NDArray[Any] | None,
+    buffer: object,
     ranks: Ranks | None = None,
 ) -> Array:
     """Pool.array(), whose arguments are looked at here."""
@@ -327,18 +340,16 @@ def open_array(
     size_bytes = _size_bytes(name, extents, element)
     if mode not in MODES:
         raise InvalidArgument(f"mode '{mode}' of array '{name}' is not {', '.join(MODES)}")
-    if buffer is not None:
-        _check_buffer(name, buffer, extents, element)
+    bare, device = _bare(name, buffer, extents, element)
     code = PLAIN.get(element.str, _BYTE)
     stored = _stored(extents, element)
     if element.str not in PLAIN:
         kinds.check(name, _kind(element))
-    bare = buffer.reshape(-1).view(np.uint8) if buffer is not None and buffer.size else None
     rule = rank_rule(name, ranks)
     native = pool.array(name, code, stored, MODES[mode], flags, rule, size_bytes, bare)
     if element.str not in PLAIN:
         kinds.add(name, _kind(element))
-    return Array(native, name, extents, element, mode)
+    return Array(native, name, extents, element, mode, device)
 
 
 def array_info(native: _api.ArrayInfo, dtype: np.dtype[Any] | None) -> ArrayInfo:
@@ -446,11 +457,33 @@ def _kind(element: np.dtype[Any]) -> str:
     return "dtype " + (element.str if element.fields is None else str(element.descr))
 
 
+def _bare(
+    name: str, buffer: object, shape: tuple[int, ...], element: np.dtype[Any]
+) -> tuple[object, object]:
+    """What the extension takes, and the buffer itself if it is in memory of a GPU."""
+    if buffer is None:
+        return None, None
+    if isinstance(buffer, np.ndarray):
+        _check_buffer(name, buffer, shape, element)
+        return (buffer.reshape(-1).view(np.uint8) if buffer.size else None), None
+    memory = device_memory(name, buffer)
+    if memory is None:
+        raise TypeError(
+            f"the buffer of array '{name}' is {type(buffer).__name__}, not an ndarray, and not"
+            " memory of a GPU (__cuda_array_interface__)"
+        )
+    if memory.shape != shape or memory.dtype != element:
+        raise InvalidArgument(
+            f"the buffer of array '{name}' is {memory.dtype} {memory.shape}, not {element} {shape}"
+        )
+    if not memory.writable:
+        raise InvalidArgument(f"the buffer of array '{name}' is not writable; copy it first")
+    return ((memory.address, memory.owner) if 0 not in shape else None), buffer
+
+
 def _check_buffer(
     name: str, buffer: NDArray[Any], shape: tuple[int, ...], element: np.dtype[Any]
 ) -> None:
-    if not isinstance(buffer, np.ndarray):
-        raise TypeError(f"the buffer of array '{name}' is {type(buffer).__name__}, not an ndarray")
     if buffer.shape != shape or buffer.dtype != element:
         raise InvalidArgument(
             f"the buffer of array '{name}' is {buffer.dtype} {buffer.shape}, not {element} {shape}"

@@ -32,6 +32,7 @@ from perdure.api.array import (
     open_array,
     stored_array,
 )
+from perdure.api.device import stream_address
 from perdure.api.errors import Error, InvalidArgument, NotFound, WrongState
 from perdure.api.kinds import Kinds
 from perdure.api.native import _api
@@ -44,6 +45,7 @@ from perdure.api.versions import Version, version_number, versions_of
 T = TypeVar("T")
 F = TypeVar("F")
 _getpid = os.getpid  # at the end of the interpreter `os` may be gone
+_STREAM_NONE, _STREAM_CUDA = 0, 1
 _DELAYS = {"virtual": 0, "wait": 1, "drain": 2}
 _MUST_EXIST, _DISCARD, _ALLOW_OLDER, _ANY_JOB, _ANY_OWNER, _ANY_RANKS = 2, 4, 8, 16, 32, 64
 
@@ -80,6 +82,9 @@ class Status:
     old_ranks: int
     """That made the pool. If they are others than now, read() has what they had, until the first
     commit."""
+    lacking_snapshots: int
+    """Arrays on a GPU that had no room for a snapshot beside them: what stores to them waits for
+    the transfer."""
 
 
 def open(
@@ -170,6 +175,7 @@ class Pool:
         self._native = native
         self._path = path
         self._arrays: list[Array] = []
+        self._stream: object = None  # kept as long as the pool has its address
         self._kinds = Kinds(native)
         self._files: list[Any] = []  # open ones, which commits flush
         self._states = States(native, self._kinds, path)
@@ -203,7 +209,7 @@ class Pool:
         checksums: bool | None = None,
         marks: bool = False,
         compare: bool = False,
-        buffer: NDArray[Any] | None = None,
+        buffer: object = None,
         ranks: Ranks | None = None,
         box: tuple[Shape, Shape] | None = None,
     ) -> Array:
@@ -224,8 +230,8 @@ class Pool:
                    By default the kernel says which of larger ones were written, or before Linux
                    6.7 page protection: then read() into it fails (EFAULT)
         buffer     copy and log: an array of this shape and dtype to use as `working`, contiguous
-                   and row-major. Log of more than 16 KiB needs marks or compare with it, or
-                   whole pages
+                   and row-major, of numpy or in memory of a GPU (docs/gpu.md). Log of more than
+                   16 KiB needs marks or compare with that of numpy, or whole pages
         ranks      what it is to the ranks together, for open(any_ranks=True). rows: one list over
                    all ranks, in rank order, whose first extent is divided anew; each rank gets as
                    many rows as its shape asks for, evenly without a shape. same: equal on all
@@ -459,6 +465,21 @@ class Pool:
         version = self._ending(self._native.commit_wait)
         self._turn()
         return version
+
+    def stream(self, stream: object) -> None:
+        """Names the stream that works on arrays in memory of a GPU: a commit takes what it had been
+        asked for when it was called, and the stream goes on when the commit has it. None: commits
+        wait for all that the program has asked of the GPU.
+
+        stream     of PyTorch, CuPy or Numba, what has __cuda_stream__, or the address of a CUstream
+
+        Local; the stream is kept. Raises Unsupported if the process uses no such driver.
+        """
+        if stream is None:
+            self._native.stream(_STREAM_NONE, 0)
+        else:
+            self._native.stream(_STREAM_CUDA, stream_address(stream))
+        self._stream = stream
 
     def due(self) -> Due:
         """Whether a version is due by the plan $PERDURE_ENERGY_PLAN; DUE always if there is none.

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "device/accelerators.hpp"
+
+#include "device/cuda_accelerator.hpp"
+
+namespace perdure {
+namespace {
+
+// Of cuda.h.
+constexpr int memory_type_attribute = 2;
+constexpr int is_managed_attribute = 8;
+constexpr int range_start_attribute = 11;
+constexpr int range_size_attribute = 12;
+constexpr std::uint64_t host_type = 1;
+
+// 0 where the driver says nothing.
+std::uint64_t ask(const CudaDriver& driver, int attribute, DeviceAddress at) {
+  std::uint64_t answer = 0;
+  return driver.pointer_get_attribute(&answer, attribute, at) == 0 ? answer : 0;
+}
+
+// An allocation may be one of several that were mapped side by side.
+Status check_whole(const CudaDriver& driver, DeviceAddress first, std::uint64_t bytes) {
+  for (DeviceAddress at = first; at < first + bytes;) {
+    const DeviceAddress start = ask(driver, range_start_attribute, at);
+    const DeviceAddress end = start + ask(driver, range_size_attribute, at);
+    if (start <= at && end > at) {
+      at = end;
+      continue;
+    }
+    return Status(Code::invalid_argument, "its buffer of ", bytes, " bytes ends after ", at - first,
+                  " in the memory of the GPU: give one that is as large as the array");
+  }
+  return Status::success();
+}
+
+}  // namespace
+
+MemoryKind kind_of(const std::byte* buffer) {
+  const CudaDriver* const driver = CudaDriver::find();
+  if (driver == nullptr) return MemoryKind::host;
+  const std::uint64_t type = ask(*driver, memory_type_attribute, address_of(buffer));
+  if (type == 0) return MemoryKind::host;
+  if (ask(*driver, is_managed_attribute, address_of(buffer)) != 0) return MemoryKind::managed;
+  return type == host_type ? MemoryKind::pinned : MemoryKind::device;
+}
+
+Accelerators::Accelerators() = default;
+Accelerators::~Accelerators() {
+  for (const Known& known : known_) (void)known.accelerator->finish();
+  registered_.give_back();
+  for (Known& known : known_) known.ring.reset();
+}
+
+Result<Accelerator*> Accelerators::of(const std::byte* buffer, std::uint64_t bytes) {
+  const MemoryKind kind = buffer == nullptr ? MemoryKind::host : kind_of(buffer);
+  if (kind == MemoryKind::host) return nullptr;
+  const CudaDriver& driver = *CudaDriver::find();
+  if (kind == MemoryKind::device) PERDURE_TRY(check_whole(driver, address_of(buffer), bytes));
+  const DriverHandle named = CudaAccelerator::context_of(driver, buffer);
+  for (const Known& known : known_) {
+    if (named != nullptr && known.named == named) return known.accelerator.get();
+  }
+  PERDURE_TRY_ASSIGN(auto made, CudaAccelerator::open(driver, buffer));
+  for (const Known& known : known_) {  // the device's own context, which is not named
+    if (known.accelerator->context() == made->context()) return known.accelerator.get();
+  }
+  known_.push_back({std::move(made), named, nullptr});
+  return known_.back().accelerator.get();
+}
+
+Result<HostRing*> Accelerators::ring_of(Accelerator& accelerator) {
+  for (Known& known : known_) {
+    if (known.accelerator.get() != &accelerator) continue;
+    if (!known.ring) {
+      PERDURE_TRY_ASSIGN(known.ring, HostRing::make(accelerator));
+    }
+    return known.ring.get();
+  }
+  PERDURE_ASSERT(false);
+  return nullptr;
+}
+
+}  // namespace perdure

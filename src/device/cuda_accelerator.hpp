@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// An accelerator by NVIDIA's driver: one context, a stream of lowest priority that runs beside the
+// program's, and the kernels of kernels.ptx, which the driver translates when they are loaded.
+#pragma once
+
+#include <memory>
+
+#include "device/accelerator.hpp"
+
+namespace perdure {
+
+class CudaAccelerator final : public Accelerator {
+ public:
+  // Whose context and device are those of `buffer`, as the driver says.
+  static Result<std::unique_ptr<CudaAccelerator>> open(const CudaDriver& driver,
+                                                       const std::byte* buffer);
+  // The context that the driver names for the buffer; null: it names none.
+  static DriverHandle context_of(const CudaDriver& driver, const std::byte* buffer);
+  ~CudaAccelerator() override;
+
+  DriverHandle context() const override { return context_; }
+  bool has_sums() const override { return store_listed_ != nullptr; }
+  bool has(const std::byte* buffer) const override;
+
+  Result<DeviceAddress> allocate(std::uint64_t bytes) override;
+  void release(DeviceAddress memory) override;
+  Status register_host(std::byte* begin, std::uint64_t bytes) override;
+  void unregister_host(std::byte* begin) override;
+
+  Result<DriverHandle> make_event() override;
+  void drop_event(DriverHandle event) override;
+  Status record(DriverHandle event) override;
+  Status wait(DriverHandle event) override;
+  Status finish() override;
+  Status follow(const ProgramStream* stream) override;
+  Status hold(const ProgramStream* stream, DriverHandle event) override;
+
+  Status copy_to_host(std::byte* to, DeviceAddress from, std::uint64_t bytes) override;
+  Status copy_from_host(DeviceAddress to, const std::byte* from, std::uint64_t bytes) override;
+  Status copy_within(DeviceAddress to, DeviceAddress from, std::uint64_t bytes) override;
+  Status clear(DeviceAddress to, std::uint64_t bytes) override;
+
+  Status sum(Unit unit, DeviceAddress from, DeviceAddress sums, std::uint64_t units) override;
+  Status list_changed(const ChangeTables& tables, std::uint64_t units) override;
+  Status store_listed(const ChangeTables& tables, DeviceAddress from, std::byte* to,
+                      std::uint64_t unit_bytes) override;
+
+ private:
+  class Current;
+
+  explicit CudaAccelerator(const CudaDriver& driver) : driver_(driver) {}
+  Status begin(const std::byte* buffer);
+  void load_kernels();
+  Status launch(DriverHandle kernel, unsigned blocks, void** arguments);
+
+  const CudaDriver& driver_;
+  DriverHandle context_ = nullptr;
+  int ordinal_ = 0;
+  bool retained_ = false;     // the primary context, by us
+  bool reads_pages_ = false;  // of the host, as they are: nothing needs to be registered
+  unsigned processors_ = 1;
+  DriverHandle stream_ = nullptr;
+  DriverHandle ready_ = nullptr;  // what follow() records
+  DriverHandle module_ = nullptr;
+  DriverHandle block_sums_ = nullptr;
+  DriverHandle page_sums_ = nullptr;
+  DriverHandle list_changed_ = nullptr;
+  DriverHandle store_listed_ = nullptr;
+};
+
+}  // namespace perdure

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <sys/mman.h>
+
+#include "base/data_checksum.hpp"
+#include "device/accelerators.hpp"
+#include "device/testing/fake_gpu.hpp"
+
+namespace perdure {
+namespace {
+
+std::vector<std::byte> random_bytes(std::size_t count) {
+  std::vector<std::byte> bytes(count);
+  std::uint64_t state = 0x9E3779B97F4A7C15;
+  for (std::byte& byte : bytes) {
+    state = state * 6364136223846793005U + 1442695040888963407U;
+    byte = static_cast<std::byte>(state >> 56U);
+  }
+  return bytes;
+}
+
+bool maps_a_driver() {
+  std::FILE* const maps = std::fopen("/proc/self/maps", "r");
+  bool found = false;
+  char line[4096];
+  while (std::fgets(line, sizeof line, maps) != nullptr) {
+    found = found || std::strstr(line, "libcuda") != nullptr;
+  }
+  std::fclose(maps);
+  return found;
+}
+
+// The first test of the program: the ones after it load a driver.
+TEST(Driver, is_not_loaded_for_a_program_that_has_none) {
+  std::vector<std::byte> buffer(100);
+  Accelerators accelerators;
+  EXPECT_EQ(accelerators.of(buffer.data(), buffer.size()).value(), nullptr);
+  EXPECT_EQ(kind_of(buffer.data()), MemoryKind::host);
+  EXPECT_EQ(CudaDriver::find(), nullptr);
+  EXPECT_FALSE(CudaDriver::is_in_use());
+  EXPECT_FALSE(maps_a_driver());
+}
+
+class DeviceTest : public testing::Test {
+ protected:
+  Accelerator& accelerator_of(const std::byte* memory, std::uint64_t bytes) {
+    auto found = accelerators_.of(memory, bytes);
+    EXPECT_TRUE(found.ok()) << found.status().message();
+    EXPECT_NE(found.value(), nullptr);
+    return *found.value();
+  }
+  FakeGpu gpu_;
+  Accelerators accelerators_;
+};
+
+TEST_F(DeviceTest, memory_is_what_the_driver_says) {
+  std::vector<std::byte> host(100);
+  EXPECT_EQ(kind_of(host.data()), MemoryKind::host);
+  EXPECT_EQ(kind_of(gpu_.allocate(100)), MemoryKind::device);
+  EXPECT_EQ(kind_of(gpu_.allocate_managed(100)), MemoryKind::managed);
+  EXPECT_EQ(kind_of(gpu_.allocate_pinned(100)), MemoryKind::pinned);
+  EXPECT_TRUE(CudaDriver::is_in_use());
+}
+
+TEST_F(DeviceTest, memory_that_ends_too_soon_is_refused) {
+  std::byte* const memory = gpu_.allocate(4096);
+  EXPECT_TRUE(accelerators_.of(memory, 4096).ok());
+  const auto refused = accelerators_.of(memory + 96, 4096);
+  EXPECT_EQ(refused.status().code(), Code::invalid_argument);
+  EXPECT_NE(refused.status().message().find("ends after 4000"), std::string::npos)
+      << refused.status().message();
+}
+
+TEST_F(DeviceTest, one_context_has_one_accelerator) {
+  std::byte* const a = gpu_.allocate(100);
+  std::byte* const b = gpu_.allocate(100);
+  EXPECT_EQ(&accelerator_of(a, 100), &accelerator_of(b, 100));
+}
+
+TEST_F(DeviceTest, sums_are_those_of_the_format) {
+  constexpr std::size_t blocks = 5;
+  const auto bytes = random_bytes(blocks << 16U);
+  std::byte* const memory = gpu_.allocate(bytes.size());
+  gpu_.write(memory, bytes);
+  Accelerator& accelerator = accelerator_of(memory, bytes.size());
+  ASSERT_TRUE(accelerator.has_sums());
+  auto done = AcceleratorEvent::make(accelerator).take();
+  for (const auto unit : {Accelerator::Unit::block, Accelerator::Unit::page}) {
+    const std::uint64_t unit_bytes = Accelerator::bytes_of(unit);
+    std::vector<std::uint64_t> sums(bytes.size() / unit_bytes);
+    auto at = AcceleratorMemory::make(accelerator, 8 * sums.size()).take();
+    ASSERT_TRUE(accelerator.follow(nullptr).ok());
+    ASSERT_TRUE(accelerator.sum(unit, address_of(memory), at.at(), sums.size()).ok());
+    auto* const to = reinterpret_cast<std::byte*>(sums.data());
+    ASSERT_TRUE(accelerator.copy_to_host(to, at.at(), 8 * sums.size()).ok());
+    ASSERT_TRUE(accelerator.record(done.handle()).ok());
+    ASSERT_TRUE(accelerator.wait(done.handle()).ok());
+    for (std::size_t i = 0; i < sums.size(); ++i) {
+      EXPECT_EQ(sums[i],
+                data_checksum(DataChecksum::xxh3, bytes.data() + i * unit_bytes, unit_bytes))
+          << i;
+    }
+  }
+}
+
+TEST_F(DeviceTest, what_differs_from_the_table_is_listed_and_stored) {
+  constexpr std::size_t pages = 40;
+  auto bytes = random_bytes(pages << 12U);
+  std::byte* const memory = gpu_.allocate(bytes.size());
+  Accelerator& accelerator = accelerator_of(memory, bytes.size());
+  auto sums = AcceleratorMemory::make(accelerator, 8 * pages).take();
+  auto table = AcceleratorMemory::make(accelerator, 8 * pages).take();
+  auto list = AcceleratorMemory::make(accelerator, 4 * pages).take();
+  auto count = AcceleratorMemory::make(accelerator, 4).take();
+  auto done = AcceleratorEvent::make(accelerator).take();
+  const ChangeTables tables{sums.at(), table.at(), list.at(), count.at()};
+  std::byte* const pool = gpu_.allocate_pinned(bytes.size());
+  std::memset(pool, 0, bytes.size());
+  ASSERT_TRUE(accelerator.clear(table.at(), 8 * pages).ok());
+  for (const std::vector<std::size_t>& changed : {std::vector<std::size_t>{3, 17, 39}, {}, {17}}) {
+    for (const std::size_t page : changed) bytes[page << 12U] ^= std::byte{1};
+    gpu_.write(memory, bytes);
+    const std::vector<std::byte> before(pool, pool + bytes.size());
+    ASSERT_TRUE(accelerator.follow(nullptr).ok());
+    ASSERT_TRUE(
+        accelerator.sum(Accelerator::Unit::page, address_of(memory), sums.at(), pages).ok());
+    ASSERT_TRUE(accelerator.list_changed(tables, pages).ok());
+    ASSERT_TRUE(accelerator.store_listed(tables, address_of(memory), pool, 4096).ok());
+    std::uint32_t listed = 0;
+    ASSERT_TRUE(
+        accelerator.copy_to_host(reinterpret_cast<std::byte*>(&listed), count.at(), 4).ok());
+    ASSERT_TRUE(accelerator.record(done.handle()).ok());
+    ASSERT_TRUE(accelerator.wait(done.handle()).ok());
+    const bool first = before == std::vector<std::byte>(bytes.size());
+    EXPECT_EQ(listed, first ? pages : changed.size());  // the table knew nothing
+    EXPECT_EQ(std::memcmp(pool, bytes.data(), bytes.size()), 0);
+  }
+}
+
+TEST_F(DeviceTest, registrations_do_not_overlap_and_are_given_back) {
+  constexpr std::size_t pages = 8;
+  std::byte* const memory = gpu_.allocate(100);
+  Accelerator& accelerator = accelerator_of(memory, 100);
+  auto* const host = static_cast<std::byte*>(
+      ::mmap(nullptr, pages << 12U, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  for (int round = 0; round < 2; ++round) {
+    RegisteredRanges ranges;
+    EXPECT_TRUE(ranges.add(accelerator, host + 5000, 100));    // page 1
+    EXPECT_TRUE(ranges.add(accelerator, host + 13000, 9000));  // pages 3 to 5
+    EXPECT_TRUE(ranges.add(accelerator, host + 100, 30000));   // and what is between, 0 to 7
+    EXPECT_TRUE(ranges.add(accelerator, host + 8000, 9000));
+    EXPECT_EQ(ranges.count(), 5U);
+    std::vector<std::size_t> pieces;
+    const Status walked =
+        ranges.for_each_piece(host + 100, 30000, [&](std::byte* at, std::uint64_t bytes) {
+          EXPECT_EQ(at, host + 100 + (pieces.empty() ? 0 : pieces.back()));
+          pieces.push_back(static_cast<std::size_t>(at - host) - 100 + bytes);
+          return Status::success();
+        });
+    EXPECT_TRUE(walked.ok());
+    EXPECT_EQ(pieces, (std::vector<std::size_t>{3996, 8092, 12188, 24476, 30000}));
+  }
+  EXPECT_EQ(kind_of(host), MemoryKind::host);
+  ::munmap(host, pages << 12U);
+}
+
+TEST_F(DeviceTest, bytes_pass_through_the_ring_in_order) {
+  const auto bytes = random_bytes(2 * HostRing::slot_bytes + 12345);
+  std::byte* const memory = gpu_.allocate(bytes.size());
+  gpu_.write(memory, bytes);
+  Accelerator& accelerator = accelerator_of(memory, bytes.size());
+  HostRing* const ring = accelerators_.ring_of(accelerator).value();
+  EXPECT_EQ(accelerators_.ring_of(accelerator).value(), ring);
+  std::vector<std::byte> taken;
+  const Status passed =
+      ring->pass(address_of(memory), bytes.size(),
+                 [&](std::uint64_t begin, const std::byte* at, std::uint64_t count) {
+                   EXPECT_EQ(begin, taken.size());
+                   taken.insert(taken.end(), at, at + count);
+                   return Status::success();
+                 });
+  EXPECT_TRUE(passed.ok()) << passed.message();
+  EXPECT_TRUE(taken == bytes);
+  const auto others = random_bytes(bytes.size() + 1);
+  const Status filled = ring->fill(address_of(memory), bytes.size(),
+                                   [&](std::uint64_t begin, std::byte* at, std::uint64_t count) {
+                                     std::memcpy(at, others.data() + begin, count);
+                                   });
+  EXPECT_TRUE(filled.ok()) << filled.message();
+  EXPECT_TRUE(gpu_.read<std::byte>(memory, bytes.size()) ==
+              std::vector<std::byte>(others.begin(), others.end() - 1));
+}
+
+}  // namespace
+}  // namespace perdure

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "device/host_ring.hpp"
+
+#include <sys/mman.h>
+
+#include <cerrno>
+#include <string>
+
+namespace perdure {
+
+Result<PinnedMemory> PinnedMemory::make(Accelerator& accelerator, std::uint64_t bytes) {
+  PinnedMemory made;
+  made.bytes_ = std::max<std::uint64_t>(bytes, 1);
+  void* const at = ::mmap(nullptr, made.bytes_, PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+  if (at == MAP_FAILED) {
+    return errno_status("allocating " + std::to_string(made.bytes_) +
+                            " bytes through which memory of the GPU is saved",
+                        errno);
+  }
+  made.at_ = static_cast<std::byte*>(at);
+  if (accelerator.register_host(made.at_, made.bytes_).ok()) made.by_ = &accelerator;
+  return made;
+}
+
+PinnedMemory& PinnedMemory::operator=(PinnedMemory&& other) noexcept {
+  std::swap(by_, other.by_);
+  std::swap(at_, other.at_);
+  std::swap(bytes_, other.bytes_);
+  return *this;
+}
+
+PinnedMemory::~PinnedMemory() {
+  if (at_ == nullptr) return;
+  if (by_ != nullptr) by_->unregister_host(at_);
+  ::munmap(at_, bytes_);
+}
+
+Result<std::unique_ptr<HostRing>> HostRing::make(Accelerator& accelerator) {
+  std::unique_ptr<HostRing> ring(new HostRing(accelerator));
+  for (AcceleratorEvent& event : ring->passed_) {
+    PERDURE_TRY_ASSIGN(event, AcceleratorEvent::make(accelerator));
+  }
+  PERDURE_TRY_ASSIGN(ring->slots_, PinnedMemory::make(accelerator, 2 * slot_bytes));
+  return ring;
+}
+
+}  // namespace perdure

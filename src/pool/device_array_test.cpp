@@ -1,0 +1,436 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Arrays whose buffer is memory of a GPU, on a driver that needs none.
+#include "device/testing/fake_gpu.hpp"
+#include "pool/copy_check.hpp"
+#include "pool/testing/pool_fixture.hpp"
+
+namespace perdure {
+namespace {
+
+constexpr std::uint64_t block_words = (64U << 10U) / sizeof(std::int64_t);
+constexpr std::uint64_t page_words = 4096 / sizeof(std::int64_t);
+// Not a whole number of blocks, or pages.
+constexpr std::uint64_t elements = 3 * block_words + 5 * page_words + 77;
+using Words = std::vector<std::int64_t>;
+
+Words words_of(std::int64_t version, std::uint64_t count = elements) {
+  Words all(count);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    all[i] = version * 1'000'003 + static_cast<std::int64_t>(i * i);
+  }
+  return all;
+}
+
+class DeviceArrayTest : public PoolTest {
+ protected:
+  DeviceArrayTest() {
+    geometry_ = {4096, 4096, 64U << 10U};
+    device_max_ = 8 << 20;
+  }
+  ~DeviceArrayTest() override { pool_.reset(); }  // before the driver goes
+
+  // Opens the pool and an array of `buffer`, and restarts.
+  std::uint64_t start(ArrayMode mode, std::byte* buffer, std::uint64_t count = elements,
+                      bool checksums = true) {
+    open();
+    array_ = array_of(mode, buffer, count, checksums);
+    EXPECT_NE(array_, nullptr) << status_.message();
+    const auto version = pool_->restart();
+    EXPECT_TRUE(version.ok()) << version.status().message();
+    return version.ok() ? version.value() : 0;
+  }
+  VersionedArray* array_of(ArrayMode mode, std::byte* buffer, std::uint64_t count = elements,
+                           bool checksums = true) {
+    ArrayOptions options;
+    options.buffer = buffer;
+    options.keep_contents = true;
+    options.of_program = true;
+    return array("u", shape(mode, count, checksums), options);
+  }
+  std::uint64_t commit() {
+    const auto version = pool_->commit();
+    EXPECT_TRUE(version.ok()) << version.status().message();
+    return version.ok() ? version.value() : 0;
+  }
+  // What a restart after a crash at this moment has, in memory of the host.
+  Words after_crash(ArrayMode mode, std::uint64_t count = elements, bool checksums = true) {
+    crash();
+    start(mode, nullptr, count, checksums);
+    return {words(array_), words(array_) + count};
+  }
+  // After all is saved.
+  void fail_next_commit() {
+    medium_->failing_fence = medium_->counters().fence_calls + 1;
+    EXPECT_FALSE(pool_->commit().ok());
+    medium_->failing_fence = 0;
+  }
+  std::uint64_t saved_bytes() {
+    const std::uint64_t before = pool_->status().committed_bytes;
+    commit();
+    return pool_->status().committed_bytes - before;
+  }
+
+  FakeGpu gpu_;
+  VersionedArray* array_ = nullptr;
+};
+
+struct Case {
+  ArrayMode mode;
+  bool checksums;
+  const char* name;
+};
+class ModesOnDevice : public DeviceArrayTest, public testing::WithParamInterface<Case> {};
+
+INSTANTIATE_TEST_SUITE_P(All, ModesOnDevice,
+                         testing::Values(Case{ArrayMode::copy, true, "copy"},
+                                         Case{ArrayMode::copy, false, "copy_without_checksums"},
+                                         Case{ArrayMode::log, true, "log"}),
+                         [](const auto& each) { return each.param.name; });
+
+TEST_P(ModesOnDevice, versions_are_what_the_buffer_was) {
+  const auto [mode, checksums, name] = GetParam();
+  std::byte* const buffer = gpu_.allocate(elements * 8);
+  EXPECT_EQ(start(mode, buffer, elements, checksums), 0U);
+  for (std::int64_t version = 1; version <= 5; ++version) {
+    gpu_.write(buffer, words_of(version));
+    EXPECT_EQ(commit(), static_cast<std::uint64_t>(version));
+  }
+  EXPECT_EQ(after_crash(mode, elements, checksums), words_of(5));
+}
+
+TEST_P(ModesOnDevice, a_restart_fills_the_buffer) {
+  const auto [mode, checksums, name] = GetParam();
+  std::byte* const buffer = gpu_.allocate(elements * 8);
+  start(mode, buffer, elements, checksums);
+  gpu_.write(buffer, words_of(1));
+  commit();
+  crash();
+  std::byte* const other = gpu_.allocate(elements * 8);
+  EXPECT_EQ(start(mode, other, elements, checksums), 1U);
+  EXPECT_EQ(gpu_.read<std::int64_t>(other, elements), words_of(1));
+  gpu_.write(other, words_of(2));
+  commit();
+  gpu_.write(other, words_of(3));
+  ASSERT_TRUE(pool_->restore(2).ok());
+  EXPECT_EQ(gpu_.read<std::int64_t>(other, elements), words_of(2));
+  gpu_.write(other, words_of(4));
+  commit();
+  EXPECT_EQ(after_crash(mode, elements, checksums), words_of(4));
+}
+
+TEST_P(ModesOnDevice, what_the_host_had_committed_goes_on_there) {
+  const auto [mode, checksums, name] = GetParam();
+  start(mode, nullptr, elements, checksums);
+  std::ranges::copy(words_of(1), words(array_));
+  commit();
+  crash();
+  std::byte* const buffer = gpu_.allocate(elements * 8);
+  EXPECT_EQ(start(mode, buffer, elements, checksums), 1U);
+  EXPECT_EQ(gpu_.read<std::int64_t>(buffer, elements), words_of(1));
+  for (std::int64_t version = 2; version <= 4; ++version) {
+    gpu_.write(buffer, words_of(version));
+    commit();
+  }
+  EXPECT_EQ(after_crash(mode, elements, checksums), words_of(4));
+}
+
+TEST_P(ModesOnDevice, a_commit_in_the_background_takes_what_was_there) {
+  const auto [mode, checksums, name] = GetParam();
+  std::byte* const buffer = gpu_.allocate(elements * 8);
+  start(mode, buffer, elements, checksums);
+  for (std::int64_t version = 1; version <= 4; ++version) {
+    gpu_.write(buffer, words_of(version));
+    ASSERT_TRUE(pool_->commit_begin().ok());
+    ASSERT_TRUE(pool_->before_write(*array_).ok());
+    gpu_.write(buffer, words_of(-1));
+    ASSERT_TRUE(pool_->commit_wait().ok());
+  }
+  EXPECT_EQ(after_crash(mode, elements, checksums), words_of(4));
+}
+
+TEST_P(ModesOnDevice, without_a_stream_all_that_the_gpu_was_asked_for_is_taken) {
+  const auto [mode, checksums, name] = GetParam();
+  std::byte* const buffer = gpu_.allocate(elements * 8);
+  start(mode, buffer, elements, checksums);
+  void* const stream = gpu_.make_stream();
+  for (std::int64_t version = 1; version <= 6; ++version) {
+    const Words contents = words_of(version);
+    gpu_.store(buffer, contents.data(), elements * 8, stream);
+    commit();
+  }
+  EXPECT_EQ(after_crash(mode, elements, checksums), words_of(6));
+}
+
+TEST_P(ModesOnDevice, the_stream_goes_on_when_the_commit_has_what_it_had_done) {
+  const auto [mode, checksums, name] = GetParam();
+  std::byte* const buffer = gpu_.allocate(elements * 8);
+  start(mode, buffer, elements, checksums);
+  void* const stream = gpu_.make_stream();
+  ASSERT_TRUE(pool_->set_stream(ProgramStream{stream}).ok());
+  const Words later = words_of(-1);
+  for (std::int64_t version = 1; version <= 20; ++version) {
+    const Words contents = words_of(version);
+    gpu_.store(buffer, contents.data(), elements * 8, stream);
+    ASSERT_TRUE(pool_->commit_begin().ok());
+    gpu_.store(buffer, later.data(), elements * 8, stream);
+    ASSERT_TRUE(pool_->commit_wait().ok());
+    const std::byte* const copy =
+        medium_->base() + array_->entry().copy_offset(array_->consistent_copy());
+    EXPECT_EQ(std::memcmp(copy, contents.data(), elements * 8), 0) << version;
+    gpu_.synchronise(stream);
+  }
+  EXPECT_EQ(after_crash(mode, elements, checksums), words_of(20));
+}
+
+TEST_P(ModesOnDevice, sizes_follow_the_program) {
+  const auto [mode, checksums, name] = GetParam();
+  std::byte* buffer = gpu_.allocate(elements * 8);
+  start(mode, buffer, elements, checksums);
+  gpu_.write(buffer, words_of(1));
+  commit();
+  std::uint64_t last = 0;
+  for (const std::uint64_t count : {2 * elements, elements / 2, std::uint64_t{100}, 3 * elements}) {
+    std::byte* const other = gpu_.allocate(count * 8);
+    const auto contents = words_of(static_cast<std::int64_t>(count), count);
+    gpu_.write(other, contents);
+    const Status resized = pool_->resize_array(*array_, {count}, other);
+    ASSERT_TRUE(resized.ok()) << resized.message();
+    commit();
+    gpu_.free(std::exchange(buffer, other));
+    auto changed = contents;
+    changed[count / 2]++;
+    gpu_.write(other, changed);
+    commit();
+    commit();
+    EXPECT_EQ(gpu_.read<std::int64_t>(other, count), changed);
+    last = count;
+  }
+  auto expected = words_of(static_cast<std::int64_t>(last), last);
+  expected[last / 2]++;
+  EXPECT_EQ(after_crash(mode, last, checksums), expected);
+}
+
+TEST_P(ModesOnDevice, an_array_of_any_size_is_whole) {
+  const auto [mode, checksums, name] = GetParam();
+  for (const std::uint64_t count : {std::uint64_t{0}, std::uint64_t{1}, page_words, page_words + 1,
+                                    block_words, block_words - 1, 2 * block_words}) {
+    image_.clear();
+    std::byte* const buffer = gpu_.allocate(count * 8 + 8);
+    start(mode, buffer, count, checksums);
+    for (std::int64_t version = 1; version <= 3; ++version) {
+      gpu_.write(buffer, words_of(version, count));
+      commit();
+    }
+    EXPECT_EQ(after_crash(mode, count, checksums), words_of(3, count)) << count;
+  }
+}
+
+TEST_P(ModesOnDevice, a_buffer_that_begins_anywhere_is_whole) {
+  const auto [mode, checksums, name] = GetParam();
+  std::byte* const memory = gpu_.allocate(elements * 8 + 64);
+  start(mode, memory + 8, elements, checksums);
+  for (std::int64_t version = 1; version <= 3; ++version) {
+    gpu_.write(memory + 8, words_of(version));
+    commit();
+  }
+  EXPECT_EQ(after_crash(mode, elements, checksums), words_of(3));
+}
+
+TEST_P(ModesOnDevice, managed_and_pinned_memory_is_saved) {
+  const auto [mode, checksums, name] = GetParam();
+  for (std::byte* const buffer :
+       {gpu_.allocate_managed(elements * 8), gpu_.allocate_pinned(elements * 8)}) {
+    image_.clear();
+    start(mode, buffer, elements, checksums);
+    EXPECT_TRUE(array_->on_device());
+    EXPECT_FALSE(array_->is_tracked());
+    for (std::int64_t version = 1; version <= 5; ++version) {
+      gpu_.write(buffer, words_of(version));
+      commit();
+    }
+    EXPECT_EQ(after_crash(mode, elements, checksums), words_of(5));
+  }
+}
+
+TEST_P(ModesOnDevice, blocks_that_the_gpu_can_not_sum_are_summed_by_the_processor) {
+  const auto [mode, checksums, name] = GetParam();
+  geometry_ = pool_test_geometry;
+  std::byte* const buffer = gpu_.allocate(elements * 8);
+  start(mode, buffer, elements, checksums);
+  for (std::int64_t version = 1; version <= 3; ++version) {
+    gpu_.write(buffer, words_of(version));
+    commit();
+  }
+  crash();
+  EXPECT_EQ(start(mode, buffer, elements, checksums), 3U);
+  EXPECT_EQ(gpu_.read<std::int64_t>(buffer, elements), words_of(3));
+  EXPECT_EQ(after_crash(mode, elements, checksums), words_of(3));
+}
+
+TEST_P(ModesOnDevice, new_arrays_begin_as_the_program_has_filled_them) {
+  const auto [mode, checksums, name] = GetParam();
+  std::byte* const buffer = gpu_.allocate(elements * 8);
+  gpu_.write(buffer, words_of(9));
+  start(mode, buffer, elements, checksums);
+  EXPECT_EQ(gpu_.read<std::int64_t>(buffer, elements), words_of(9));
+  commit();
+  EXPECT_EQ(after_crash(mode, elements, checksums), words_of(9));
+}
+
+TEST_F(DeviceArrayTest, sums_are_those_of_the_format_in_both_modes) {
+  for (const ArrayMode mode : {ArrayMode::copy, ArrayMode::log}) {
+    image_.clear();
+    std::byte* const buffer = gpu_.allocate(elements * 8);
+    start(mode, buffer);
+    EXPECT_EQ(array_->entry().checksum,
+              mode == ArrayMode::copy ? DataChecksum::xxh3 : DataChecksum::xxh3_of_pages);
+    for (std::int64_t version = 1; version <= 4; ++version) {
+      gpu_.write(buffer, words_of(version / 3));
+      commit();
+      const Status verified = verify_and_copy(pool_->device(), array_->entry(),
+                                              geometry_.block_bytes, nullptr, nullptr);
+      EXPECT_TRUE(verified.ok()) << verified.message();
+    }
+    pool_.reset();
+  }
+}
+
+TEST_F(DeviceArrayTest, log_stores_the_pages_that_changed) {
+  std::byte* const buffer = gpu_.allocate(elements * 8);
+  start(ArrayMode::log, buffer);
+  Words now = words_of(1);
+  gpu_.write(buffer, now);
+  const std::uint64_t rest = elements * 8 % 4096;  // is always stored
+  EXPECT_EQ(saved_bytes(), elements * 8);          // two copies of which nothing is known
+  EXPECT_EQ(saved_bytes(), elements * 8);
+  EXPECT_EQ(saved_bytes(), rest);
+  now[3 * page_words] = 5;
+  now[7 * page_words + 1] = 6;
+  gpu_.write(buffer, now);
+  EXPECT_EQ(saved_bytes(), 2 * 4096 + rest);
+  EXPECT_EQ(saved_bytes(), 2 * 4096 + rest);  // the other copy
+  now[elements - 1] = 7;
+  gpu_.write(buffer, now);
+  EXPECT_EQ(saved_bytes(), rest);
+  EXPECT_EQ(after_crash(ArrayMode::log), now);
+}
+
+TEST_F(DeviceArrayTest, log_knows_nothing_of_a_copy_after_a_failure_or_a_restart) {
+  std::byte* const buffer = gpu_.allocate(elements * 8);
+  start(ArrayMode::log, buffer);
+  gpu_.write(buffer, words_of(1));
+  commit();
+  commit();
+  const std::uint64_t rest = elements * 8 % 4096;
+  EXPECT_EQ(saved_bytes(), rest);
+  fail_next_commit();
+  EXPECT_EQ(saved_bytes(), elements * 8);
+  EXPECT_EQ(saved_bytes(), rest);
+  crash();
+  EXPECT_EQ(start(ArrayMode::log, buffer), 5U);
+  EXPECT_EQ(saved_bytes(), elements * 8);  // the copy that the version before had
+  EXPECT_EQ(saved_bytes(), rest);          // the restored one was compared
+}
+
+TEST_F(DeviceArrayTest, damage_is_named) {
+  for (const ArrayMode mode : {ArrayMode::copy, ArrayMode::log}) {
+    image_.clear();
+    std::byte* const buffer = gpu_.allocate(elements * 8);
+    start(mode, buffer);
+    gpu_.write(buffer, words_of(1));
+    commit();
+    const std::uint64_t at = array_->entry().copy_offset(array_->entry().copy);
+    crash();
+    for (const std::uint64_t byte : {std::uint64_t{70'000}, elements * 8 - 1}) {
+      auto damaged = image_;
+      damaged[at + byte] ^= std::byte{1};
+      std::swap(image_, damaged);
+      open();
+      ASSERT_NE(array_of(mode, buffer), nullptr);
+      const auto restarted = pool_->restart();
+      EXPECT_EQ(restarted.status().code(), Code::damaged);
+      const char* const named = byte == 70'000 ? "bytes 65536 to 131071" : "bytes 196608 to ";
+      EXPECT_NE(restarted.status().message().find(named), std::string::npos)
+          << restarted.status().message();
+      pool_.reset();
+      std::swap(image_, damaged);
+    }
+  }
+}
+
+TEST_F(DeviceArrayTest, arrays_on_two_gpus_are_of_one_version) {
+  FakeGpu other(1);
+  std::byte* const here = gpu_.allocate(elements * 8);
+  std::byte* const there = other.allocate(elements * 8);
+  start(ArrayMode::copy, here);
+  ArrayOptions options;
+  options.buffer = there;
+  options.of_program = true;
+  VersionedArray* const second = array("v", shape(ArrayMode::log, elements), options);
+  ASSERT_NE(second, nullptr) << status_.message();
+  void* const stream = other.make_stream();
+  for (std::int64_t version = 1; version <= 4; ++version) {
+    const Words contents = words_of(-version);
+    gpu_.write(here, words_of(version));
+    other.store(there, contents.data(), elements * 8, stream);
+    commit();
+  }
+  ASSERT_TRUE(pool_->set_stream(ProgramStream{stream}).ok());
+  const auto refused = pool_->commit();
+  EXPECT_EQ(refused.status().code(), Code::invalid_argument) << refused.status().message();
+  EXPECT_EQ(after_crash(ArrayMode::copy), words_of(4));
+  options.buffer = nullptr;
+  VersionedArray* const found = array("v", shape(ArrayMode::log, elements), options);
+  EXPECT_EQ((Words{words(found), words(found) + elements}), words_of(-4));
+  pool_.reset();
+}
+
+TEST_F(DeviceArrayTest, what_can_not_be_on_a_gpu_is_refused_with_a_sentence) {
+  open();
+  std::byte* const buffer = gpu_.allocate(elements * 8);
+  EXPECT_EQ(array_of(ArrayMode::twin, buffer), nullptr);
+  EXPECT_EQ(array_of(ArrayMode::flush, buffer, elements, false), nullptr);
+  EXPECT_EQ(array_of(ArrayMode::log, buffer, elements, false), nullptr);
+  EXPECT_EQ(status_.code(), Code::unsupported) << status_.message();
+  ArrayOptions options;
+  options.buffer = buffer;
+  options.of_program = true;
+  options.compare = true;
+  EXPECT_EQ(array("v", shape(ArrayMode::log, elements), options), nullptr);
+  EXPECT_NE(status_.message().find("PERDURE_COMPARE"), std::string::npos) << status_.message();
+  options.compare = false;
+  EXPECT_EQ(array("x", shape(ArrayMode::copy, 2 * elements), options), nullptr);
+  EXPECT_EQ(status_.code(), Code::invalid_argument) << status_.message();
+}
+
+TEST_F(DeviceArrayTest, memory_that_was_freed_fails_the_commit) {
+  std::byte* const buffer = gpu_.allocate(elements * 8);
+  start(ArrayMode::copy, buffer);
+  gpu_.write(buffer, words_of(1));
+  commit();
+  gpu_.free(buffer);
+  const auto failed = pool_->commit();
+  EXPECT_EQ(failed.status().code(), Code::wrong_state);
+  EXPECT_NE(failed.status().message().find("was freed"), std::string::npos)
+      << failed.status().message();
+  EXPECT_EQ(after_crash(ArrayMode::copy), words_of(1));
+}
+
+TEST_F(DeviceArrayTest, arrays_stay_where_they_are) {
+  std::byte* const buffer = gpu_.allocate(elements * 8);
+  start(ArrayMode::copy, buffer);
+  Words host(elements);
+  EXPECT_EQ(pool_->resize_array(*array_, {elements}, host.data()).code(), Code::unsupported);
+  EXPECT_EQ(pool_->resize_array(*array_, {elements}, nullptr).code(), Code::unsupported);
+  gpu_.write(buffer, words_of(1));
+  commit();
+  ASSERT_TRUE(pool_->close_array(array_, true).ok());
+  array_ = array_of(ArrayMode::copy, reinterpret_cast<std::byte*>(host.data()));
+  ASSERT_NE(array_, nullptr);
+  EXPECT_EQ(pool_->resize_array(*array_, {elements}, buffer).code(), Code::unsupported);
+  commit();
+}
+
+}  // namespace
+}  // namespace perdure

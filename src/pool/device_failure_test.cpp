@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Arrays in memory of a GPU whose driver refuses, fails, or has no room: the version before stays
+// the newest and whole, and nothing is kept that was taken.
+#include "device/testing/fake_gpu.hpp"
+#include "pool/copy_check.hpp"
+#include "pool/testing/pool_fixture.hpp"
+
+namespace perdure {
+namespace {
+
+constexpr std::uint64_t block_words = (64U << 10U) / sizeof(std::int64_t);
+constexpr std::uint64_t elements = 2 * block_words + 3 * 512 + 77;
+constexpr int unknown_error = 999;
+using Words = std::vector<std::int64_t>;
+
+Words words_of(std::int64_t version) {
+  Words all(elements);
+  for (std::uint64_t i = 0; i < elements; ++i) {
+    all[i] = i % 5000 == 0 ? version * 1000 + static_cast<std::int64_t>(i) : 7;
+  }
+  return all;
+}
+
+class DeviceFailure : public PoolTest, public testing::WithParamInterface<ArrayMode> {
+ protected:
+  DeviceFailure() {
+    geometry_ = {4096, 4096, 64U << 10U};
+    device_max_ = 4 << 20;
+  }
+  ~DeviceFailure() override { pool_.reset(); }
+
+  Result<VersionedArray*> open_array(std::byte* buffer) {
+    ArrayOptions options;
+    options.buffer = buffer;
+    options.keep_contents = true;
+    options.of_program = true;
+    return pool_->open_array("u", shape(GetParam(), elements), options);
+  }
+  void start() {
+    open();
+    auto opened = open_array(buffer_);
+    ASSERT_TRUE(opened.ok()) << opened.status().message();
+    array_ = opened.value();
+    const auto version = pool_->restart();
+    ASSERT_TRUE(version.ok()) << version.status().message();
+  }
+  void commit(std::int64_t version) {
+    gpu_.write(buffer_, words_of(version));
+    const auto committed = pool_->commit();
+    ASSERT_TRUE(committed.ok()) << committed.status().message();
+  }
+  Words after_crash() {
+    crash();
+    open();
+    auto opened = open_array(nullptr);
+    EXPECT_TRUE(opened.ok());
+    const auto version = pool_->restart();
+    EXPECT_TRUE(version.ok()) << version.status().message();
+    return {words(opened.value()), words(opened.value()) + elements};
+  }
+  Result<std::uint64_t> commit_by(bool in_background) {
+    if (!in_background) return pool_->commit();
+    const Status begun = pool_->commit_begin();
+    if (begun.ok()) (void)pool_->before_write(*array_);
+    return pool_->commit_wait();
+  }
+
+  FakeGpu gpu_;
+  std::byte* buffer_ = gpu_.allocate(elements * 8);
+  VersionedArray* array_ = nullptr;
+};
+
+INSTANTIATE_TEST_SUITE_P(Modes, DeviceFailure, testing::Values(ArrayMode::copy, ArrayMode::log),
+                         [](const auto& tested) { return mode_name(tested.param); });
+
+TEST_P(DeviceFailure, a_commit_of_which_any_call_fails_leaves_the_version_before) {
+  for (const bool in_background : {false, true}) {
+    std::uint64_t failed = 0;
+    bool all_passed = false;
+    for (std::uint64_t call = 1; !all_passed; ++call) {
+      image_.clear();
+      start();
+      commit(1);
+      commit(2);
+      gpu_.write(buffer_, words_of(3));
+      gpu_.fail(nullptr, call, unknown_error);
+      const std::uint64_t calls = gpu_.calls();
+      const auto committed = commit_by(in_background);
+      all_passed = gpu_.calls() - calls < call;
+      gpu_.fail(nullptr, 0, 0);
+      if (!committed.ok()) {
+        ++failed;
+        EXPECT_NE(committed.status().code(), Code::damaged);
+        EXPECT_EQ(pool_->status().version, 2U);
+        if (call % 3 == 0) {
+          EXPECT_EQ(after_crash(), words_of(2)) << call;
+          pool_.reset();
+          continue;
+        }
+        if (call % 3 == 1) {
+          commit(3);  // what of it was stored before is not counted on
+          EXPECT_EQ(after_crash(), words_of(3)) << call;
+          pool_.reset();
+          continue;
+        }
+      }
+      commit(4);
+      commit(5);
+      EXPECT_EQ(after_crash(), words_of(5)) << call;
+      pool_.reset();
+    }
+    EXPECT_GE(failed, 8U);
+  }
+}
+
+TEST_P(DeviceFailure, an_array_of_which_any_call_fails_is_refused_or_right) {
+  start();
+  commit(1);
+  crash();
+  const std::uint64_t bytes = gpu_.held("device_bytes");
+  bool all_passed = false;
+  for (std::uint64_t call = 1; !all_passed; ++call) {
+    open();
+    const std::uint64_t calls = gpu_.calls();
+    gpu_.fail(nullptr, call, unknown_error);
+    auto opened = open_array(buffer_);
+    Status status = opened.status();
+    if (opened.ok()) {
+      gpu_.fail(nullptr, call, unknown_error);
+      status = pool_->restart().status();
+    }
+    all_passed = gpu_.calls() - calls < call;
+    gpu_.fail(nullptr, 0, 0);
+    if (status.ok()) {
+      EXPECT_EQ(gpu_.read<std::int64_t>(buffer_, elements), words_of(1)) << call;
+    }
+    pool_.reset();
+    EXPECT_EQ(gpu_.held("device_bytes"), bytes) << call;
+    EXPECT_EQ(gpu_.held("registrations"), 0U) << call;
+    EXPECT_EQ(gpu_.held("events"), 0U) << call;
+    EXPECT_EQ(gpu_.held("streams"), 0U) << call;
+  }
+}
+
+TEST_P(DeviceFailure, a_broken_context_fails_commits_and_leaves_the_version) {
+  start();
+  commit(1);
+  commit(2);
+  gpu_.break_context();
+  const auto failed = pool_->commit();
+  EXPECT_EQ(failed.status().code(), Code::io_error);
+  EXPECT_NE(failed.status().message().find("a kernel of the program failed"), std::string::npos)
+      << failed.status().message();
+  EXPECT_FALSE(pool_->commit_begin().ok());
+  EXPECT_FALSE(pool_->commit_wait().ok());
+  EXPECT_EQ(pool_->status().version, 2U);
+  crash();
+  open();
+  auto opened = open_array(nullptr);
+  ASSERT_TRUE(opened.ok());
+  EXPECT_EQ(pool_->restart().value(), 2U);
+  EXPECT_EQ((Words{words(opened.value()), words(opened.value()) + elements}), words_of(2));
+}
+
+TEST_P(DeviceFailure, what_a_pool_took_is_given_back_when_it_is_closed) {
+  const std::uint64_t bytes = gpu_.held("device_bytes");
+  start();
+  commit(1);
+  EXPECT_GT(gpu_.held("device_bytes"), bytes);
+  EXPECT_GT(gpu_.held("registrations"), 0U);
+  pool_.reset();
+  EXPECT_EQ(gpu_.held("device_bytes"), bytes);
+  EXPECT_EQ(gpu_.held("registrations"), 0U);
+  EXPECT_EQ(gpu_.held("events"), 0U);
+  EXPECT_EQ(gpu_.held("streams"), 0U);
+}
+
+TEST_P(DeviceFailure, without_room_the_transfer_is_waited_for) {
+  const bool log = GetParam() == ArrayMode::log;
+  gpu_.leave(0);
+  start();
+  EXPECT_EQ(pool_->status().lacking_snapshots, 1U);
+  void* const stream = gpu_.make_stream();
+  ASSERT_TRUE(pool_->set_stream(ProgramStream{stream}).ok());
+  const Words later = words_of(-1);
+  for (std::int64_t version = 1; version <= 4; ++version) {
+    const Words contents = words_of(version);
+    gpu_.store(buffer_, contents.data(), elements * 8, stream);
+    ASSERT_TRUE(pool_->commit_begin().ok());
+    gpu_.store(buffer_, later.data(), elements * 8, stream);
+    ASSERT_TRUE(pool_->commit_wait().ok());
+    gpu_.synchronise(stream);
+  }
+  EXPECT_EQ(after_crash(), words_of(4));
+  gpu_.leave_enough();
+  start();
+  EXPECT_EQ(pool_->status().lacking_snapshots, 0U) << log;
+}
+
+TEST_P(DeviceFailure, a_little_room_is_enough_for_what_needs_little) {
+  void* const stream = gpu_.make_stream();
+  const Words later = words_of(-1);
+  for (const std::uint64_t room :
+       {std::uint64_t{100}, std::uint64_t{2000}, elements * 8, elements * 8 + 100}) {
+    image_.clear();
+    gpu_.leave(room);
+    start();
+    ASSERT_TRUE(pool_->set_stream(ProgramStream{stream}).ok());
+    for (std::int64_t version = 1; version <= 4; ++version) {
+      const Words contents = words_of(version);
+      gpu_.store(buffer_, contents.data(), elements * 8, stream);
+      ASSERT_TRUE(pool_->commit_begin().ok());
+      gpu_.store(buffer_, later.data(), elements * 8, stream);
+      ASSERT_TRUE(pool_->commit_wait().ok());
+      gpu_.synchronise(stream);
+    }
+    EXPECT_EQ(after_crash(), words_of(4)) << room;
+    pool_.reset();
+  }
+  gpu_.leave_enough();
+}
+
+TEST_P(DeviceFailure, a_pool_that_can_not_be_registered_is_saved_through_the_host) {
+  gpu_.set_no_registering(true);
+  start();
+  void* const stream = gpu_.make_stream();
+  ASSERT_TRUE(pool_->set_stream(ProgramStream{stream}).ok());
+  const Words later = words_of(-1);
+  for (std::int64_t version = 1; version <= 4; ++version) {
+    const Words contents = words_of(version);
+    gpu_.store(buffer_, contents.data(), elements * 8, stream);
+    ASSERT_TRUE(pool_->commit_begin().ok());
+    gpu_.store(buffer_, later.data(), elements * 8, stream);
+    ASSERT_TRUE(pool_->commit_wait().ok());
+    gpu_.synchronise(stream);
+  }
+  const Status verified =
+      verify_and_copy(pool_->device(), array_->entry(), geometry_.block_bytes, nullptr, nullptr);
+  EXPECT_TRUE(verified.ok()) << verified.message();
+  crash();
+  start();
+  EXPECT_EQ(gpu_.read<std::int64_t>(buffer_, elements), words_of(4));
+  EXPECT_EQ(after_crash(), words_of(4));
+  gpu_.set_no_registering(false);
+}
+
+TEST_P(DeviceFailure, memory_of_no_named_context_is_that_of_its_device) {
+  gpu_.set_null_context(true);
+  start();
+  for (std::int64_t version = 1; version <= 3; ++version) commit(version);
+  EXPECT_EQ(after_crash(), words_of(3));
+  gpu_.set_null_context(false);
+}
+
+TEST_P(DeviceFailure, arrays_of_the_host_ask_the_driver_nothing_in_a_commit) {
+  open();
+  ArrayOptions options;
+  options.of_program = true;
+  VersionedArray* const array = PoolTest::array("u", shape(ArrayMode::copy, elements), options);
+  ASSERT_TRUE(pool_->restart().ok());
+  words(array)[5] = 5;
+  const std::uint64_t calls = gpu_.calls();
+  ASSERT_TRUE(pool_->commit().ok());
+  (void)pool_->status();
+  EXPECT_EQ(gpu_.calls(), calls);
+}
+
+}  // namespace
+}  // namespace perdure

@@ -1,0 +1,63 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# gpu_check.sh [BUILD]: what only a machine with a GPU can show, in two minutes at most. BUILD is a
+# build tree (build/dev), which may have been made elsewhere.
+#
+#   1. The kernels' checksums of 100,000 random blocks, and of their pages, against the processor's.
+#   2. What the driver refuses, and with which code, against what the tests' driver was written for.
+#   3. Jobs with arrays on the GPU that are killed 8 times within a transfer, and restarted.
+#   4. perdure bench gpu --quick.
+#
+# Says what it runs and prints the facts, one line of JSON each. Ends with 1 if one of 1 to 3 does
+# not hold or 4 fails, with 0 and a sentence where there is no GPU.
+set -u
+root=$(cd "$(dirname "$0")/.." && pwd)
+build=$(cd "${1:-$root/build/dev}" && pwd) || exit 2
+installed=$(ldconfig -p | sed -n 's/.*libcuda\.so\.1 .*x86-64.* => //p' | head -n 1)
+driver=${BENCH_CUDA_DRIVER:-$installed}
+if [ -z "$driver" ]; then
+  echo "gpu_check: skipped, because no NVIDIA driver (libcuda.so.1) is installed here"
+  exit 0
+fi
+for program in tests/gpu/gpu_sums tests/gpu/gpu_rules tests/gpu/gpu_job bench/bench_gpu; do
+  if [ ! -x "$build/$program" ]; then
+    echo "gpu_check: $build/$program is not built: cmake --build $build" >&2
+    exit 2
+  fi
+done
+export BENCH_CUDA_DRIVER="$driver" PERDURE_BUILD="$build"
+if ! found=$("$build/bench/bench_gpu" driver 2>&1); then
+  echo "gpu_check: skipped: $found"
+  exit 0
+fi
+echo "gpu_check: $found, by $driver"
+
+failed=0
+# step SECONDS WHAT COMMAND…
+step() {
+  seconds=$1
+  echo "gpu_check: $2"
+  shift 2
+  timeout "$seconds" "$@"
+  code=$?
+  if [ $code -eq 124 ]; then
+    echo "gpu_check: stopped after $seconds seconds"
+  fi
+  if [ $code -ne 0 ]; then
+    failed=1
+  fi
+}
+
+# With the real driver in the place of the tests', which these two are linked with.
+blocks=${GPU_CHECK_BLOCKS:-100000}
+step 30 "checksums of $blocks blocks" env LD_PRELOAD="$driver" "$build/tests/gpu/gpu_sums" "$blocks"
+step 10 "what the driver refuses" env LD_PRELOAD="$driver" "$build/tests/gpu/gpu_rules"
+bytes=${GPU_CHECK_BYTES:-1000000000}
+step 35 "8 kills in a transfer of $bytes bytes" \
+  python3 "$root/tests/gpu/kill.py" "$build" --gpu 8 "$bytes"
+step 45 "perdure bench gpu --quick" "$root/perdure" bench gpu --quick --json
+if [ $failed -ne 0 ]; then
+  echo "gpu_check: something above does not hold"
+fi
+exit $failed
