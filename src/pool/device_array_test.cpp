@@ -162,6 +162,27 @@ TEST_P(ModesOnDevice, without_a_stream_all_that_the_gpu_was_asked_for_is_taken) 
   EXPECT_EQ(after_crash(mode, elements, checksums), words_of(6));
 }
 
+TEST_P(ModesOnDevice, the_stream_goes_on_when_the_commit_has_what_it_had_done) {
+  const auto [mode, checksums, name] = GetParam();
+  std::byte* const buffer = gpu_.allocate(elements * 8);
+  start(mode, buffer, elements, checksums);
+  void* const stream = gpu_.make_stream();
+  ASSERT_TRUE(pool_->set_stream(ProgramStream{stream}).ok());
+  const Words later = words_of(-1);
+  for (std::int64_t version = 1; version <= 20; ++version) {
+    const Words contents = words_of(version);
+    gpu_.store(buffer, contents.data(), elements * 8, stream);
+    ASSERT_TRUE(pool_->commit_begin().ok());
+    gpu_.store(buffer, later.data(), elements * 8, stream);
+    ASSERT_TRUE(pool_->commit_wait().ok());
+    const std::byte* const copy =
+        medium_->base() + array_->entry().copy_offset(array_->consistent_copy());
+    EXPECT_EQ(std::memcmp(copy, contents.data(), elements * 8), 0) << version;
+    gpu_.synchronise(stream);
+  }
+  EXPECT_EQ(after_crash(mode, elements, checksums), words_of(20));
+}
+
 TEST_P(ModesOnDevice, sizes_follow_the_program) {
   const auto [mode, checksums, name] = GetParam();
   std::byte* buffer = gpu_.allocate(elements * 8);
