@@ -16,8 +16,9 @@ constexpr int multiprocessors_attribute = 16;
 constexpr int reads_host_pages_attribute = 100;
 constexpr unsigned non_blocking = 1;    // of a stream: the program's default stream is not awaited
 constexpr unsigned without_timing = 2;  // of an event
-constexpr unsigned for_all_contexts = 1;  // of a registration
-constexpr int is_capturing = 0;           // a status other than this
+constexpr unsigned for_all_and_kernels = 3;  // of a registration: portable, and mapped
+constexpr int invalid_handle = 400;          // a result: of another context, or gone
+constexpr int is_capturing = 0;              // a status other than this
 
 constexpr unsigned threads_per_block = 256;
 // As many thread blocks keep reading at memory speed; storing to the host takes two, and more of
@@ -156,7 +157,7 @@ Status CudaAccelerator::register_host(std::byte* begin, std::uint64_t bytes) {
   const Current current(*this);
   PERDURE_TRY(current.status());
   return driver_.status_of("cuMemHostRegister",
-                           driver_.host_register(begin, bytes, for_all_contexts));
+                           driver_.host_register(begin, bytes, for_all_and_kernels));
 }
 
 void CudaAccelerator::unregister_host(std::byte* begin) {
@@ -210,7 +211,13 @@ Status CudaAccelerator::follow(const ProgramStream* stream) {
             "the stream that perdure_stream() named is being captured into a graph: commit before "
             "the capture begins, or after it has ended"};
   }
-  PERDURE_TRY(driver_.status_of("cuEventRecord", driver_.event_record(ready_, stream->handle)));
+  const int recorded = driver_.event_record(ready_, stream->handle);
+  if (recorded == invalid_handle) {
+    return {Code::invalid_argument,
+            "the stream that perdure_stream() named is not one of the GPU, or of the context, that "
+            "an array is on: name one that is, or none (PERDURE_STREAM_NONE)"};
+  }
+  PERDURE_TRY(driver_.status_of("cuEventRecord", recorded));
   return driver_.status_of("cuStreamWaitEvent", driver_.stream_wait_event(stream_, ready_, 0));
 }
 

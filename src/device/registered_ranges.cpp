@@ -26,18 +26,16 @@ bool RegisteredRanges::add(Accelerator& accelerator, std::byte* begin, std::uint
       continue;
     }
     const DeviceAddress stop = next == ranges_.end() ? end : std::min(end, next->first);
-    auto* const first = reinterpret_cast<std::byte*>(at);
+    std::byte* const first = begin + static_cast<std::int64_t>(at - address_of(begin));
     if (!accelerator.register_host(first, stop - at).ok()) return false;
-    ranges_[at] = {stop, &accelerator};
+    ranges_[at] = {stop, first, &accelerator};
     at = stop;
   }
   return true;
 }
 
 void RegisteredRanges::give_back() {
-  for (const auto& [begin, range] : ranges_) {
-    range.by->unregister_host(reinterpret_cast<std::byte*>(begin));
-  }
+  for (const auto& [address, range] : ranges_) range.by->unregister_host(range.begin);
   ranges_.clear();
 }
 

@@ -51,6 +51,7 @@ class RegisteredRanges {
  private:
   struct Range {
     DeviceAddress end = 0;
+    std::byte* begin = nullptr;
     Accelerator* by = nullptr;
   };
   std::map<DeviceAddress, Range> ranges_;  // by their first byte

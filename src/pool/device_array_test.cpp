@@ -359,6 +359,33 @@ TEST_F(DeviceArrayTest, damage_is_named) {
   }
 }
 
+TEST_F(DeviceArrayTest, arrays_on_two_gpus_are_of_one_version) {
+  FakeGpu other(1);
+  std::byte* const here = gpu_.allocate(elements * 8);
+  std::byte* const there = other.allocate(elements * 8);
+  start(ArrayMode::copy, here);
+  ArrayOptions options;
+  options.buffer = there;
+  options.of_program = true;
+  VersionedArray* const second = array("v", shape(ArrayMode::log, elements), options);
+  ASSERT_NE(second, nullptr) << status_.message();
+  void* const stream = other.make_stream();
+  for (std::int64_t version = 1; version <= 4; ++version) {
+    const Words contents = words_of(-version);
+    gpu_.write(here, words_of(version));
+    other.store(there, contents.data(), elements * 8, stream);
+    commit();
+  }
+  ASSERT_TRUE(pool_->set_stream(ProgramStream{stream}).ok());
+  const auto refused = pool_->commit();
+  EXPECT_EQ(refused.status().code(), Code::invalid_argument) << refused.status().message();
+  EXPECT_EQ(after_crash(ArrayMode::copy), words_of(4));
+  options.buffer = nullptr;
+  VersionedArray* const found = array("v", shape(ArrayMode::log, elements), options);
+  EXPECT_EQ((Words{words(found), words(found) + elements}), words_of(-4));
+  pool_.reset();
+}
+
 TEST_F(DeviceArrayTest, what_can_not_be_on_a_gpu_is_refused_with_a_sentence) {
   open();
   std::byte* const buffer = gpu_.allocate(elements * 8);

@@ -61,9 +61,8 @@ Status DeviceBuffer::fit(const ArrayEntry& entry, std::byte* buffer) {
                 with_.accelerators.registered().add(accelerator_, copy_at(0), bytes);
   by_changes_ = registered_ && sums_here(entry) && is_of_pages(entry.checksum) &&
                 address_of(buffer) % kernel_alignment == 0;
-  const Status room = make_room(entry);
-  if (room.ok()) return room;
-  if (room.code() != Code::no_space) return room;
+  Status room = make_room(entry);
+  if (room.ok() || room.code() != Code::no_space) return room;
   by_changes_ = direct_ = false;  // by the ring, which needs nothing of the accelerator
   tables_.clear();
   return Status::success();

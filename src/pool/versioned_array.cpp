@@ -351,7 +351,7 @@ Status VersionedArray::resize_device_buffer(std::byte* given, const ArrayEntry& 
     return Status(Code::unsupported, "array ", quoted(name()),
                   " is in memory of a GPU and stays on it: say where it is there now");
   }
-  const Status fits = named(device_buffer_->fit(entry, given));
+  Status fits = named(device_buffer_->fit(entry, given));
   if (!fits.ok()) {
     (void)device_buffer_->fit(entry_, buffer_);
     return fits;
@@ -579,7 +579,7 @@ CopySums VersionedArray::sums_of(std::uint32_t copy) {
 
 Result<std::uint64_t> VersionedArray::save_from_device() {
   if (saved_from_device_) return *std::exchange(saved_from_device_, std::nullopt);
-  const auto saved = device_buffer_->save(
+  auto saved = device_buffer_->save(
       working_copy_, sums_of(working_copy_),
       [this](PageRun run, const std::byte* from) { return save_pages(run, from); });
   if (!saved.ok()) return named(saved.status());

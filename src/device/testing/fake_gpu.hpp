@@ -20,17 +20,18 @@ class FakeGpu {
  public:
   using Address = std::uint64_t;
 
-  // Loads the driver, once in a process, and makes the context of its device current here.
-  FakeGpu() {
+  // Loads the driver, once in a process, and takes the context of one of its two devices.
+  explicit FakeGpu(int ordinal = 0) : ordinal_(ordinal) {
+    ::setenv("FAKE_CUDA_DEVICES", "2", 1);
     library_ = ::dlopen(PERDURE_FAKE_GPU, RTLD_NOW | RTLD_GLOBAL);
     EXPECT_NE(library_, nullptr) << ::dlerror();
     check(call<int(unsigned)>("cuInit")(0));
-    check(call<int(void**, int)>("cuDevicePrimaryCtxRetain")(&context_, 0));
+    check(call<int(void**, int)>("cuDevicePrimaryCtxRetain")(&context_, ordinal));
   }
   ~FakeGpu() {
     for (const Address at : memory_) (void)call<int(Address)>("cuMemFree_v2")(at);
     for (void* const at : pinned_) (void)call<int(void*)>("cuMemFreeHost")(at);
-    (void)call<int(int)>("cuDevicePrimaryCtxRelease_v2")(0);
+    (void)call<int(int)>("cuDevicePrimaryCtxRelease_v2")(ordinal_);
   }
   FakeGpu(const FakeGpu&) = delete;
   FakeGpu& operator=(const FakeGpu&) = delete;
@@ -134,6 +135,7 @@ class FakeGpu {
     look_up<void(std::uint64_t)>("fake_cuda_set_bytes")(bytes);
   }
 
+  int ordinal_;
   void* library_ = nullptr;
   void* context_ = nullptr;
   std::vector<Address> memory_;
