@@ -14,8 +14,8 @@ constexpr int memory_type_attribute = 2;
 constexpr int ordinal_attribute = 9;
 constexpr int multiprocessors_attribute = 16;
 constexpr int reads_host_pages_attribute = 100;
-constexpr unsigned non_blocking = 1;    // of a stream: the program's default stream is not awaited
-constexpr unsigned without_timing = 2;  // of an event
+constexpr unsigned non_blocking = 1;  // of a stream: the program's default stream is not awaited
+constexpr unsigned sleeping = 3;      // of an event: who waits sleeps; and it has no time
 constexpr unsigned for_all_and_kernels = 3;  // of a registration: portable, and mapped
 constexpr int invalid_handle = 400;          // a result: of another context, or gone
 constexpr int is_capturing = 0;              // a status other than this
@@ -86,7 +86,7 @@ Status CudaAccelerator::begin(const std::byte* buffer) {
                                driver.ctx_stream_priorities(&lowest, &highest)));
   PERDURE_TRY(driver.status_of("cuStreamCreateWithPriority",
                                driver.stream_create(&stream_, non_blocking, lowest)));
-  PERDURE_TRY(driver.status_of("cuEventCreate", driver.event_create(&ready_, without_timing)));
+  PERDURE_TRY(driver.status_of("cuEventCreate", driver.event_create(&ready_, sleeping)));
   load_kernels();
   return Status::success();
 }
@@ -170,7 +170,7 @@ Result<DriverHandle> CudaAccelerator::make_event() {
   const Current current(*this);
   PERDURE_TRY(current.status());
   DriverHandle event = nullptr;
-  PERDURE_TRY(driver_.status_of("cuEventCreate", driver_.event_create(&event, without_timing)));
+  PERDURE_TRY(driver_.status_of("cuEventCreate", driver_.event_create(&event, sleeping)));
   return event;
 }
 
