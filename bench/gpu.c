@@ -98,8 +98,7 @@ static Kept open_pool(const Bench* bench, int mode, void* buffer) {
 }
 
 static Kept open_on_gpu(const Bench* bench, int mode) {
-  // The address of a device is a pointer here, which only the driver follows.
-  const Kept kept = open_pool(bench, mode, (void*)(uintptr_t)bench->live);
+  const Kept kept = open_pool(bench, mode, pointer_to(bench->live));
   check(perdure_stream(kept.pool, PERDURE_STREAM_CUDA, bench->program));
   return kept;
 }

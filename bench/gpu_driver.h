@@ -39,10 +39,15 @@ enum { CUDA_STREAM_OF_ITS_OWN = 1, CUDA_EVENT_WITHOUT_TIMES = 2 };
   X(event_synchronise, cuEventSynchronize, (CudaEvent))
 
 static struct {
-#define X(name, symbol, arguments) int(*name) arguments;
+#define X(name, symbol, arguments) int(*name) arguments;  // NOLINT(bugprone-macro-parentheses)
   CUDA_CALLS(X)
 #undef X
 } cu;
+
+// An address of a device as the pointer that interfaces take; only the driver follows it.
+static inline void* pointer_to(CudaAddress at) {
+  return (void*)(uintptr_t)at;  // NOLINT(performance-no-int-to-ptr)
+}
 
 static inline void check_cuda(int code, const char* call) {
   if (code == 0) return;

@@ -77,7 +77,7 @@ static void work(const char* path, const char* mode, size_t bytes, int commits) 
   OK(cu.stream_create(&stream, CUDA_STREAM_OF_ITS_OWN, 0));
   OK(cu.fill(u, 0, bytes, stream));
   OK(cu.stream_synchronise(stream));
-  perdure_pool* const pool = restarted(path, mode, bytes, (void*)(uintptr_t)u, &value, stream);
+  perdure_pool* const pool = restarted(path, mode, bytes, pointer_to(u), &value, stream);
   unsigned char* const host = malloc(bytes);
   if (host == NULL) exit(1);
   OK(cu.copy_to_host(host, u, bytes, stream));
