@@ -103,6 +103,7 @@ MISSING = [
     "energy profile merge /nonexistent -o new.json", "energy profile plot /nonexistent -o new.png",
     "energy run --profile /nonexistent --path . -- true", "doctor /nonexistent",
     "run --commit-plan /nonexistent -- true", "report /nonexistent",
+    "advise --carried /nonexistent -- true", "advise --pool /nonexistent -- true",
 ]  # fmt: skip
 
 
@@ -126,8 +127,8 @@ def test_missing_files_are_tried_with_every_verb_that_reads_one():
     assert reading - running <= tried
 
 
-PROGRAMS = ["run --", "energy run --writers 1 --", "ipv check --", "ipv record --",
-            "trace -o t.ptrace --", "trace --valgrind -o t.ptrace --"]  # fmt: skip
+PROGRAMS = ["run --", "advise --", "energy run --writers 1 --", "ipv check --",
+            "ipv record --", "trace -o t.ptrace --", "trace --valgrind -o t.ptrace --"]  # fmt: skip
 
 
 @pytest.mark.parametrize("words", PROGRAMS)
