@@ -43,6 +43,14 @@ def test_every_program_of_the_examples_is_on_a_page():
     assert {path for path in programs if path not in texts} == set()
 
 
+def test_the_program_of_the_readme_is_a_file_of_the_examples():
+    shown = re.search(r"^```c\n(.*?)^```$", page("README.md"), re.M | re.S)
+    assert shown
+    file = page("examples/heat.c").removeprefix("/* SPDX-License-Identifier: BSD-3-Clause */\n")
+    words = (re.sub(r"\s*//.*", "", text).split() for text in (file, shown[1]))  # in other lines
+    assert "".join(next(words)) == "".join(next(words))
+
+
 def test_a_wrong_path_is_found():
     found = list(pages.wrong_paths("see `src/pool/nothing.cpp`"))
     assert found == ["there is no src/pool/nothing.cpp"]
