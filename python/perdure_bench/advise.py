@@ -16,8 +16,9 @@ advised all of these cost next to nothing.
     recording_ratio   of all programs: the median of all rounds
     recording_cpu     of a processor, that recording took: the share of the run's time, all rounds
 
-Loops are timed by the processor's seconds where their programs print these, which other programs on
-a busy machine hardly change: hpccg, wave, lbm, particles, python.
+Loops are timed by the processor's seconds of a rank, all of its threads, which other programs on a
+busy machine hardly change. In-place versioning has no thread beside the loop here, so that what it
+copies counts.
 
 What is protected is what the program's own option protects, or what its loop carries. Advice counts
 all that changes, which for NPB is up to six times as much, since it also counts what each iteration
@@ -150,7 +151,7 @@ def _pagerank(program: Program, scale: int, iterations: int) -> Looped:
 
     def loop(printed: str) -> Loop:
         facts = reported(printed, "pagerank", "loop_s")
-        return facts["loop_s"].value, int(facts["iterations"].value)
+        return facts["loop_cpu_s"].value, int(facts["iterations"].value)
 
     return Looped("pagerank", "C++, MPI, one-sided: windows", lambda: command("--protect", "none"),
                   lambda pool, mode: command("--protect", mode, "--pool", pool), loop, "windows")
@@ -158,7 +159,7 @@ def _pagerank(program: Program, scale: int, iterations: int) -> Looped:
 
 def _last_json(printed: str) -> Loop:
     report = json.loads(printed.splitlines()[-1])
-    return report["loop_s"], report.get("iterations", report.get("steps"))
+    return report["loop_cpu_s"], report["iterations"]
 
 
 def _npb(name: str, size: str, iterations: int) -> Looped:
@@ -295,7 +296,8 @@ def _loop_round(case: Looped, pools: Path) -> Round:
 
 def _output(command: list[str], name: str) -> str:
     paths = [p for p in sys.path if (Path(p) / "perdure").is_dir()]
-    surroundings = {**os.environ, **OPEN_MPI, "PYTHONPATH": os.pathsep.join(paths)}
+    surroundings = {**os.environ, **OPEN_MPI, "PYTHONPATH": os.pathsep.join(paths),
+                    "PERDURE_IPV": "helper=off"}
     return output_of(command, name, surroundings, _LIMIT_S)
 
 
