@@ -102,7 +102,7 @@ class Round:
 def looped(quick: bool) -> list[Looped]:
     """Programs with loops. Raises ProgramFailed if one is not built."""
     solver, pagerank = find_programs("hpccg")[0], find_programs("pagerank")[0]
-    edge, scale, steps = (40, 14, 1) if quick else (100, 20, 4)
+    edge, scale, steps = (40, 14, 1) if quick else (100, 20, 3)
     return [
         Looped("hpccg", "C++, MPI, windows for its halo: arrays",
                lambda: solve(solver, RANKS, edge, 10 * steps, "--protect", "none"),
@@ -206,7 +206,7 @@ def _python(cells: int, steps: int) -> Looped:
 def measure(quick: bool) -> Iterator[Fact]:
     """The facts, as they come. Raises ProgramFailed."""
     loops, files = looped(quick), filed(quick)
-    rounds = 1 if quick else 5
+    rounds = 1 if quick else 3
     wrong: list[str] = []
     slower: list[float] = []  # while recorded
     shares: list[float] = []
