@@ -16,9 +16,9 @@ advised all of these cost next to nothing.
     recording_ratio   of all programs: the median of all rounds
     recording_cpu     of a processor, that recording took: the share of the run's time, all rounds
 
-Loops are timed by the processor's seconds of a rank, all of its threads, which other programs on a
-busy machine hardly change. In-place versioning has no thread beside the loop here, so that what it
-copies counts.
+Loops are timed by the processor's seconds, all threads, which other programs on a busy machine
+hardly change; those of MPI, which spin while they wait, by their median iteration. In-place
+versioning has no thread beside the loop here, so that what it copies counts.
 
 What is protected is what the program's own option protects, or what its loop carries. Advice counts
 all that changes, which for NPB is up to six times as much, since it also counts what each iteration
@@ -108,7 +108,7 @@ def looped(quick: bool) -> list[Looped]:
                lambda: solve(solver, RANKS, edge, 10 * steps, "--protect", "none"),
                lambda pool, mode: solve(solver, RANKS, edge, 10 * steps, "--protect", mode,
                                         "--pool", pool), _solver_loop),
-        _pagerank(pagerank, scale, 10 * steps),
+        _pagerank(pagerank, scale, 25 * steps),
         *(_npb(name, "S" if quick else "A", count * steps)
           for name, count in (("sp", 9), ("bt", 5), ("ft", 2), ("lu", 9), ("mg", 3))),
         _eddy(128 if quick else 256, 60 * steps),
@@ -141,7 +141,7 @@ def filed(quick: bool) -> list[Filed]:
 
 def _solver_loop(printed: str) -> Loop:
     report = last_report(printed)
-    return report["loop_cpu_s"], report["iterations"]
+    return report["iteration_median_s"] * report["iterations"], report["iterations"]
 
 
 def _pagerank(program: Program, scale: int, iterations: int) -> Looped:
@@ -151,7 +151,8 @@ def _pagerank(program: Program, scale: int, iterations: int) -> Looped:
 
     def loop(printed: str) -> Loop:
         facts = reported(printed, "pagerank", "loop_s")
-        return facts["loop_cpu_s"].value, int(facts["iterations"].value)
+        iterations = int(facts["iterations"].value)
+        return facts["iteration_s"].value * iterations, iterations
 
     return Looped("pagerank", "C++, MPI, one-sided: windows", lambda: command("--protect", "none"),
                   lambda pool, mode: command("--protect", mode, "--pool", pool), loop, "windows")

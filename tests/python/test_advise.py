@@ -304,7 +304,7 @@ def test_doubts_say_why_and_lower_how_sure_it_is():
                                           A_DAY).why[-1]
 
 
-def test_only_the_second_half_of_a_run_says_what_changes():
+def test_only_the_last_third_of_a_run_says_what_changes():
     memory = ProcessMemory(1)
     block = Block("heap", 0, 4 * MIB)
     prepared, used, gone = (replace(block, start=n) for n in range(3))

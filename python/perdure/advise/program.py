@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What a recorded program is: its memory that changes, its windows, its files. Pure.
 
-Only the second half of the run counts: what is stored to in the first may be its preparation. Bytes
+Only the last third of the run counts: what is stored to before may be its preparation. Bytes
 are of one rank, the one that has most, unless a name says otherwise.
 """
 
@@ -71,7 +71,7 @@ class Program:
     changing: list[Memory] = field(default_factory=list)
     constant_bytes: int = 0
     looks: int = 0
-    looked_s: float = 0.0  # how long the half was that counts
+    looked_s: float = 0.0  # how long the part was that counts
     refused: str = ""  # why memory could not be read
     windows: list[WindowKind] = field(default_factory=list)
     again: list[Written] = field(default_factory=list)
@@ -125,12 +125,12 @@ def _memory_of(seen: Seen) -> Program:
     made = Program(looks=len(times))
     if not times:
         return made
-    middle = times[len(times) // 2] if len(times) > 1 else times[0]
-    made.looked_s = times[-1] - middle
+    settled = times[2 * len(times) // 3]
+    made.looked_s = times[-1] - settled
     alive_from = times[-min(max(len(times) // 4, 1), len(times))]
     groups: dict[tuple[str, str, int], list[float]] = {}
     for each in watched:
-        share = each.share(middle) if each.last_s >= alive_from else None
+        share = each.share(settled) if each.last_s >= alive_from else None
         if share is None or is_of_mpi(each.block) or each.block.name.startswith("/SYSV"):
             continue
         if share * each.block.bytes < LEAST_BYTES:
