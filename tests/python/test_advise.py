@@ -223,7 +223,7 @@ def program(**fields) -> Program:
 def test_windows_are_protected_where_they_are_most_of_what_changes():
     few = [Memory("heap", "", 256 << 10, 1, 1.0)]
     windows = program(windows=[WINDOW], changing=few, is_mpi=True)
-    assert choose(windows) == Choice("windows", "copy", 3 * MIB, 1.0)
+    assert choose(windows) == Choice("windows", "copy", 3 * MIB, 1.0, 0.5)
     made = protection(windows, choose(windows), COMMIT, MEDIUM_HERE, A_DAY)
     assert (made.what, made.bytes, made.sure) == ("windows", 3 * MIB, MEDIUM)
     assert "commit=fence" in made.command
@@ -246,6 +246,7 @@ def test_mode_log_is_for_arrays_of_which_few_pages_change():
     assert choose(few) == Choice("pool", "log", 64 * MIB, 0.1)
     most = program(changing=[Memory("heap", "", 64 * MIB, 1, 0.6)])
     assert choose(most) == Choice("pool", "copy", 64 * MIB, 1.0)
+    assert choose(program()).least == 0.5  # one of two arrays
     mapped = program(changing=[Memory("mapped", "", 64 * MIB, 1, 0.1)])
     assert choose(mapped).mode == "copy" and choose(mapped).bytes == round(6.4 * MIB)
 
@@ -263,6 +264,7 @@ def test_the_interval_is_that_of_the_exact_model_and_the_cost_follows():
     assert made.interval_s == pytest.approx((2 * 0.01 * 86400) ** 0.5, rel=0.01)
     assert made.run_time_ratio == pytest.approx(1 + 0.01 / made.interval_s)
     assert made.expected_ratio > made.run_time_ratio
+    assert made.least_ratio == pytest.approx(1 + 0.005 / made.interval_s)
     given = replace(A_DAY, interval_s=0.1, cores=2)
     made = protection(program(), choose(program()), COMMIT, MEDIUM_HERE, given)
     assert made.run_time_ratio == pytest.approx(1.1)

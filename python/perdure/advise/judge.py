@@ -49,7 +49,7 @@ class Carried:
 class Advice:
     """One thing to do. `what`: pool, windows, ipv, cache, checkpoint, output, nothing.
 
-    `run_time_ratio` is predicted, without failures; `expected_ratio` with them.
+    `run_time_ratio` is predicted, without failures, and is the most; `expected_ratio` is with them.
     """
 
     what: str
@@ -63,6 +63,7 @@ class Advice:
     commit_s: float | None = None
     interval_s: float | None = None
     run_time_ratio: float | None = None
+    least_ratio: float | None = None  # the same, if all but the largest block were scratch memory
     expected_ratio: float | None = None
     sure: str = HIGH
     why: list[str] = field(default_factory=list)
@@ -81,6 +82,7 @@ class Choice:
     mode: str
     bytes: int
     share: float  # of it changes between two versions
+    least: float = 1.0  # the share of it that a version may do with: the rest may be scratch memory
 
 
 def choose(program: Program, carried: Carried | None = None) -> Choice:
@@ -88,7 +90,9 @@ def choose(program: Program, carried: Carried | None = None) -> Choice:
     own = sum(each.bytes for each in program.windows if each.kind != "create")
     whole = program.changing_bytes + own
     if program.windows and 2 * program.window_bytes >= whole:
-        return Choice("windows", "copy", program.window_bytes, 1.0)
+        largest = max(each.bytes // each.count for each in program.windows)
+        return Choice("windows", "copy", program.window_bytes, 1.0,
+                      largest / program.window_bytes if program.window_bytes else 1.0)
     size = carried.bytes if carried else program.changing_bytes
     if size == 0:
         return Choice("nothing", "copy", 0, 1.0)
@@ -97,7 +101,8 @@ def choose(program: Program, carried: Carried | None = None) -> Choice:
     changed = sum(each.bytes * each.count * each.share for each in arrays)
     if carried is None and room and 2 * changed >= size and changed < _FEW * room:
         return Choice("pool", "log", room, changed / room)
-    return Choice("pool", "copy", size, 1.0)
+    least = 1.0 if carried else program.largest_bytes / size
+    return Choice("pool", "copy", size, 1.0, least)
 
 
 def protection(
@@ -117,7 +122,7 @@ def protection(
     if commit is None:
         made.doubt(LOW, "a commit could not be tried where pools are to be")
         return made
-    _cost(made, commit, assumed)
+    _cost(made, commit, choice.least, assumed)
     if _is_too_short(made, commit, assumed):
         return _not_worth_it(made, assumed)
     _hide(made, program, assumed)
@@ -202,11 +207,12 @@ def _name_of(memory: Memory) -> str:
     return f"{many}{bytes_text(memory.bytes)} {name}"
 
 
-def _cost(made: Advice, commit: Commit, assumed: Assumed) -> None:
+def _cost(made: Advice, commit: Commit, least: float, assumed: Assumed) -> None:
     machine = Machine(1 / assumed.mtbf_s, commit.seconds, commit.restart_s)
     best_s = assumed.interval_s or float(time_optimal_work(machine))
     made.commit_s, made.interval_s = commit.seconds, best_s
     made.run_time_ratio = 1 + commit.seconds / best_s
+    made.least_ratio = 1 + least * commit.seconds / best_s
     expected = float(time_per_work(best_s, machine))
     made.expected_ratio = expected if math.isfinite(expected) else None
 

@@ -83,6 +83,11 @@ class Program:
         return sum(each.saved_bytes for each in self.changing)
 
     @property
+    def largest_bytes(self) -> int:
+        """The largest single block of that: if any of it is carried, a version has as much."""
+        return max((each.saved_bytes // each.count for each in self.changing), default=0)
+
+    @property
     def window_bytes(self) -> int:
         return sum(each.bytes for each in self.windows)
 

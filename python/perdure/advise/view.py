@@ -81,7 +81,10 @@ def cost_sentences(each: Advice) -> list[str]:
     if each.commit_s is None or each.interval_s is None or each.run_time_ratio is None:
         return []
     dear = 100 * (each.run_time_ratio - 1)
+    least = 100 * ((each.least_ratio or each.run_time_ratio) - 1)
     share = "less than 0.01 %" if dear < 0.01 else f"{dear:.2g} %"
+    if dear >= 0.01 and least < 0.95 * dear:
+        share = f"{least:.2g} to {dear:.2g} %"
     sentences = [f"A version takes {seconds_text(each.commit_s)} here. Make one every "
                  f"{seconds_text(each.interval_s)}: {share} of the run time without failures."]
     if each.expected_ratio is not None:
