@@ -53,9 +53,11 @@ endif()
 
 set(completions ${CMAKE_BINARY_DIR}/completions)
 add_custom_command(OUTPUT ${completions}.done
-  COMMAND ${Python_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tools/completions.py ${completions}
+  COMMAND ${CMAKE_COMMAND} -E env --modify PYTHONPATH=path_list_prepend:${CMAKE_SOURCE_DIR}/python
+          ${Python_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tools/completions.py ${completions}
   COMMAND ${CMAKE_COMMAND} -E touch ${completions}.done
-  DEPENDS ${CMAKE_SOURCE_DIR}/tools/completions.py ${CMAKE_SOURCE_DIR}/tools/requirements.txt
+  DEPENDS ${CMAKE_SOURCE_DIR}/python/perdure/about.py ${CMAKE_SOURCE_DIR}/tools/completions.py
+          ${CMAKE_SOURCE_DIR}/tools/requirements.txt
   COMMENT "Making the completions of the command")
 add_custom_target(command_completions ALL DEPENDS ${completions}.done)
 install(DIRECTORY ${completions}/ DESTINATION ${CMAKE_INSTALL_DATADIR})

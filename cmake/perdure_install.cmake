@@ -107,8 +107,7 @@ perdure_pkg_config(${CMAKE_BINARY_DIR}/pkgconfig .. src/capi ${source}/include t
 
 install(FILES README.md CHANGELOG.md SECURITY.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR}/docs)
-install(DIRECTORY examples DESTINATION ${CMAKE_INSTALL_DATADIR}/perdure
-        PATTERN CMakeLists.txt EXCLUDE)
+install(DIRECTORY examples DESTINATION ${CMAKE_INSTALL_DATADIR}/perdure)
 
 # Lmod and Environment Modules 4.3 and newer read it, from wherever the prefix is.
 configure_file(cmake/module.lua.in ${CMAKE_BINARY_DIR}/${PROJECT_VERSION}.lua @ONLY)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from typer._completion_shared import get_completion_script
+from perdure.about import completion_script
 
 PLACES = {
     "bash": "bash-completion/completions/perdure",
@@ -22,9 +22,7 @@ PLACES = {
 
 def main() -> None:
     for shell, place in PLACES.items():
-        script = get_completion_script(
-            prog_name="perdure", complete_var="_PERDURE_COMPLETE", shell=shell
-        )
+        script = completion_script(shell)
         if shell == "zsh":  # the file is the function that zsh calls, so the first time too
             script += '\n_perdure_completion "$@"'
         path = Path(sys.argv[1]) / place

@@ -42,6 +42,7 @@ int solve_and_report(const Options& options) {
   result.setup_s = ranks::max(result.setup_s);
   result.loop.open_s = ranks::max(result.loop.open_s);
   result.loop.loop_s = ranks::max(result.loop.loop_s);
+  result.loop.loop_cpu_s = ranks::max(result.loop.loop_cpu_s);
   result.loop.close_s = ranks::max(result.loop.close_s);
   result.loop.persist_s = ranks::max(result.loop.persist_s);
   result.loop.copy_s = ranks::max(result.loop.copy_s);

@@ -42,6 +42,7 @@ void print_json(const Options& options, const Result& result, std::uint64_t arra
                                     {"iterations", options.steps},
                                     {"open_s", result.loop.open_s},
                                     {"loop_s", result.loop.loop_s},
+                                    {"loop_cpu_s", result.loop.loop_cpu_s},
                                     {"close_s", result.loop.close_s},
                                     {"persist_s", result.loop.persist_s},
                                     {"copy_s", result.loop.copy_s},

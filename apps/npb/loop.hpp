@@ -15,6 +15,7 @@ namespace npb {
 // On this rank.
 struct LoopFigures {
   double loop_s = 0;               // the timed region; ends when all versions are durable
+  double loop_cpu_s = 0;           // of the processor, by all threads
   double persist_s = 0;            // of it, what the protection of the state takes
   double copy_s = 0;               // of that, copying before a flush
   double open_s = 0, close_s = 0;  // before and after it: the pool, or files, and all objects
@@ -32,6 +33,7 @@ LoopFigures run_loop(State& state, std::uint64_t iterations, Step step) {
   figures.restored = state.restore();
   figures.open_s = open_watch.seconds();
   const job::Stopwatch watch;
+  const double cpu_before_s = job::cpu_seconds();
   mark_begin();
   for (std::uint64_t i = figures.restored + 1; i <= iterations; ++i) {
     mark_iteration(i);
@@ -41,6 +43,7 @@ LoopFigures run_loop(State& state, std::uint64_t iterations, Step step) {
   state.wait();
   mark_end();
   figures.loop_s = watch.seconds();
+  figures.loop_cpu_s = job::cpu_seconds() - cpu_before_s;
   const job::Stopwatch close_watch;
   state.close();
   figures.close_s = close_watch.seconds();

@@ -32,9 +32,11 @@ void rank_nodes(const Options& options) {
   run.start_s = start_watch.seconds();
 
   const job::Stopwatch loop_watch;
+  const double cpu_before_s = job::cpu_seconds();
   solver.run();
   MPI_Barrier(MPI_COMM_WORLD);
   run.loop_s = loop_watch.seconds();
+  run.loop_cpu_s = job::cpu_seconds() - cpu_before_s;
   run.iteration_s = solver.iteration_s();
 
   const std::vector<double> ranks = state->ranks();

@@ -34,7 +34,7 @@ Quartiles slowest(const std::vector<double>& local) {
 }
 
 struct Figures {
-  double read_s, start_s, loop_s;
+  double read_s, start_s, loop_s, loop_cpu_s;
   Quartiles iteration_s, commit_s;
   std::uint64_t arcs_of_busiest, state_bytes, put_bytes, committed_bytes, model_ns;
   std::uint64_t hash;
@@ -61,6 +61,7 @@ void print_facts(const Graph& graph, const Options& options, const Run& run, con
   facts.print("read_s", figures.read_s, "s");
   facts.print(run.restored_version > 0 ? "restart_s" : "start_s", figures.start_s, "s");
   facts.print("loop_s", figures.loop_s, "s");
+  facts.print("loop_cpu_s", figures.loop_cpu_s, "s");
   facts.print("iteration_s", figures.iteration_s);
   facts.print("commit_s", figures.commit_s);
   facts.print("state_bytes", figures.state_bytes, "B");
@@ -109,6 +110,7 @@ void print_report(const Graph& graph, const Options& options, const Run& run, co
   const Figures figures{.read_s = job::max_over_ranks(run.read_s),
                         .start_s = job::max_over_ranks(run.start_s),
                         .loop_s = job::max_over_ranks(run.loop_s),
+                        .loop_cpu_s = job::max_over_ranks(run.loop_cpu_s),
                         .iteration_s = slowest(run.iteration_s),
                         .commit_s = slowest(state.commit_s()),
                         .arcs_of_busiest = job::max_over_ranks(graph.begin[graph.own]),

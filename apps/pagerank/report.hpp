@@ -20,6 +20,7 @@ struct Run {
   double start_s =
       0;  // from there to the first iteration: windows, pool, restored or first iterate
   double loop_s = 0;
+  double loop_cpu_s = 0;  // of the processor, by all threads
   std::uint64_t restored_version = 0;
   std::uint64_t first_iteration = 0;
   std::vector<double> iteration_s;

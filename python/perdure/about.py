@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import Annotated
@@ -28,6 +29,23 @@ def show_version() -> None:
     print(version_text())
 
 
+def completion_script(shell: str) -> str:
+    """What completes the command's words in bash, zsh or fish, which ask the command itself."""
+    from typer._completion_shared import get_completion_script
+
+    return get_completion_script(
+        prog_name="perdure", complete_var="_PERDURE_COMPLETE", shell=shell
+    )
+
+
+class Shell(str, Enum):
+    """Those that can complete."""
+
+    bash = "bash"
+    zsh = "zsh"
+    fish = "fish"
+
+
 def show_help(
     context: typer.Context,
     words: Annotated[
@@ -36,10 +54,21 @@ def show_help(
             metavar="VERB…", help="The words of a verb, such as: pool ls.  [default: all verbs]"
         ),
     ] = None,
+    completion: Annotated[
+        Shell | None,
+        typer.Option(metavar="SHELL", help="Print what completes words in bash, zsh or fish.",
+                     show_default=False),
+    ] = None,
 ) -> None:
     """Show what a verb does and its options, as its --help does.
 
-    Examples: perdure help; perdure help pool ls
+    Installations by CMake complete by themselves. From a wheel or a clone, read the script at the
+    start of your shell: eval "$(perdure help --completion bash)".
+
+    Examples: perdure help; perdure help pool ls; perdure help --completion bash
     """
+    if completion is not None:
+        print(completion_script(completion.value))
+        return
     command = context.find_root().command
     command.main([*(words or ()), "--help"], prog_name="perdure")

@@ -26,6 +26,9 @@ VERBS = {
     "report": Verb(
         "perdure.report.command", "report", _JOBS, "What a job did, on one page.",
         "perdure report run.json"),
+    "advise": Verb(
+        "perdure.advise.command", "advise", _JOBS, "What to protect of a program, and how.",
+        "perdure advise -- mpiexec -n 4 ./solver", _JOB),
     "pool": Verb(
         "perdure.pool.command", "app", _DATA, "Look at pools, check, drain and remove them.",
         "perdure pool ls /mnt/pmem"),

@@ -28,7 +28,8 @@ class Exit(NamedTuple):
     verbs: tuple[str, ...] = ()
 
 
-RUNNING = ("run", "trace record", "ipv record", "ipv check", "energy run")
+RUNNING = ("run", "advise", "trace record", "ipv record", "ipv check",
+           "energy run")
 EXITS = (
     Exit(DONE, "done"),
     Exit(DONE, "also where nothing can be applied, which is said",

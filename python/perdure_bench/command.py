@@ -38,6 +38,7 @@ NAMES = (
     "matpower",
     "predict",
     "record",
+    "advise",
     "memsim",
     "energy",
     "ipv",

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "mpiio/recorder.hpp"
 
-#include <unistd.h>
-
 #include <climits>
 #include <cstdlib>
 #include <memory>
@@ -15,6 +13,7 @@
 #include "mpi/datatype_map.hpp"
 #include "mpi/mpi_group.hpp"
 #include "mpi/mpi_library.hpp"
+#include "mpi/record_line.hpp"
 #include "mpiio/access_name.hpp"
 #include "mpiio/file_calls.hpp"
 #include "mpiio/file_record.hpp"
@@ -24,7 +23,7 @@
 namespace perdure {
 namespace {
 
-constexpr const char* variable = "PERDURE_RECORD";
+constexpr const char* variable = record_variable;
 
 HandleTable<MPI_File, FileRecord> record_table;
 std::uint64_t run_began_ns = 0;
@@ -121,14 +120,6 @@ int set_view(MPI_File file, MPI_Offset displacement, MPI_Datatype etype, MPI_Dat
     record->set_view(make_view(displacement, of_etype.value()->size_bytes, *of_filetype.value()));
   }
   return error;
-}
-
-// Of ranks that share memory, as mpi/node_map.hpp has it, without a collective call.
-std::string node_name() {
-  char host[256] = "";
-  ::gethostname(host, sizeof host - 1);
-  const std::string pretended = environment("PERDURE_NODE_ID");
-  return pretended.empty() ? std::string(host) : std::string(host) + "/" + pretended;
 }
 
 std::uint64_t size_of(MPI_File file) {

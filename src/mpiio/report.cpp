@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "mpiio/report.hpp"
 
-#include <cstdio>
 #include <cstdlib>
 #include <string>
 #include <utility>
 
 #include "base/clock.hpp"
 #include "base/environment.hpp"
-#include "base/files.hpp"
 #include "mpi/mpi_library.hpp"
+#include "mpi/record_line.hpp"
 #include "mpiio/file_record.hpp"
 
 namespace perdure {
@@ -23,15 +22,6 @@ int world_rank() {
 }
 
 }  // namespace
-
-void append_line(const char* variable, const std::string& line) {
-  const std::string prefix = environment(variable);
-  if (prefix.empty()) return;
-  const std::string path = prefix + "." + std::to_string(world_rank());
-  const Status written = write_output(path, line + "\n", true);
-  if (written.ok()) return;
-  std::fprintf(stderr, "perdure: %s: %s\n", variable, written.message().c_str());
-}
 
 void report_file(const OpenFile& open, const Status& closed) {
   if (open.record == nullptr && environment("PERDURE_CACHE_REPORT").empty()) return;

@@ -9,6 +9,7 @@
 #include "mpi/served_mpi.hpp"
 #include "rma/mpi_calls.hpp"
 #include "rma/window_calls.hpp"
+#include "rma/window_record.hpp"
 
 PERDURE_WINDOW_CALLS(PERDURE_DEFINE_TAKEN)
 #if MPI_VERSION >= 4
@@ -70,6 +71,7 @@ void bind_window_calls() {
     if (!mpi_is_served().ok()) return pass_all_on();
     bind_all();
     take_creation_and_fence();
+    record_window_calls();
   });
 }
 

@@ -43,6 +43,29 @@ def test_every_program_of_the_examples_is_on_a_page():
     assert {path for path in programs if path not in texts} == set()
 
 
+def test_the_program_of_the_readme_is_a_file_of_the_examples():
+    shown = re.search(r"^```c\n(.*?)^```$", page("README.md"), re.M | re.S)
+    assert shown
+    file = page("examples/heat.c").removeprefix("/* SPDX-License-Identifier: BSD-3-Clause */\n")
+    words = (re.sub(r"\s*//.*", "", text).split() for text in (file, shown[1]))  # in other lines
+    assert "".join(next(words)) == "".join(next(words))
+
+
+def statements(text: str) -> list[str]:
+    """Of C, without comments and blanks, so that lines may be broken in another way."""
+    code = re.sub(r"//.*|/\*.*?\*/", "", text)
+    return ["".join(each.split()) for each in re.split(r";\s*\n", code) if each.strip()]
+
+
+@pytest.mark.parametrize(("name", "program"), [("docs/ranks.md", "examples/strips.c")])
+def test_every_statement_of_a_page_in_c_is_one_of_a_program_that_a_test_runs(name, program):
+    shown = [line for block in re.findall(r"^```c\n(.*?)^```$", page(name), re.M | re.S)
+             for line in statements(block)]  # fmt: skip
+    whole = "".join(statements(page(program)))
+    assert len(shown) >= 8
+    assert [line for line in shown if line not in whole] == []
+
+
 def test_a_wrong_path_is_found():
     found = list(pages.wrong_paths("see `src/pool/nothing.cpp`"))
     assert found == ["there is no src/pool/nothing.cpp"]

@@ -6,13 +6,14 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from conftest import BUILD, MPIS
+from conftest import BUILD, MPIS, ROOT
 from perdure.cache.calibrate import NotCalibrated, calibrate, constants_of, load, store
 from perdure.cache.darshan_log import read_log, use_of
 from perdure.cache.predict import Machine, Target, advice, backing_of, by_file, predict
@@ -197,6 +198,24 @@ def test_the_recorder_counts_every_call_of_a_known_program(tmp_path, mpi, cached
 
 
 @pytest.mark.parametrize("mpi", MPIS)
+def test_the_recorder_counts_the_fences_of_windows(tmp_path, mpi):
+    program = tmp_path / "ring"
+    mpicc = os.environ[f"PERDURE_TEST_MPICC_{mpi}"]
+    source = ROOT / "examples/ring.c"
+    subprocess.run([mpicc, "-o", program, source, "-lm"], check=True, timeout=60)
+    environment = {**os.environ, "LD_PRELOAD": str(BUILD / "src/capi/libperdure_preload.so"),
+                   "PERDURE_RECORD": str(tmp_path / "run")}
+    words = [os.environ[f"PERDURE_TEST_MPIEXEC_{mpi}"], "-n", "2", str(program)]
+    done = subprocess.run(words, check=True, timeout=60, env=environment, capture_output=True)
+    rounds = int(re.search(rb"after (\d+) rounds", done.stdout)[1])
+    run = read_records([tmp_path / "run"])
+    assert run.files == [] and sorted(each.rank for each in run.windows) == [0, 1]
+    for each in run.windows:
+        assert (each.kind, each.bytes, each.ranks) == ("allocate", 32, 2)
+        assert (each.fences, each.unlocks, each.completes) == (1 + 2 * rounds, 0, 0)
+
+
+@pytest.mark.parametrize("mpi", MPIS)
 def test_nothing_is_recorded_without_the_variable(tmp_path, mpi):
     file = _accesses(mpi, tmp_path, ["write:random:8:10"])
     assert list(tmp_path.iterdir()) == [file]
@@ -219,6 +238,17 @@ def test_the_command_predicts_a_recorded_run(tmp_path, perdure, mpi, monkeypatch
     assert spread.code == 2 and "--link" in spread.err
     assert perdure(*words, "--nodes", "2", "--link", "1GB/s,1us").code == 0
     assert perdure(*words, "--nodes", "2", "--link", "infiniband-edr").code == 0
+
+
+def test_a_record_of_windows_alone_predicts_nothing_of_files(tmp_path, perdure):
+    line = {"window": "create", "bytes": 8, "rank": 0, "ranks": 1, "fences": 3, "unlocks": 0,
+            "completes": 0, "open_s": 0.5}
+    (tmp_path / "run.0").write_text(json.dumps(line) + "\n")
+    refused = perdure("cache", "predict", tmp_path / "run")
+    assert refused.code == 2 and "windows, and no files" in refused.err
+    (tmp_path / "run.0").write_text(json.dumps(line | {"fences": -1}) + "\n")
+    with pytest.raises(NoRecord, match="line 1 has no count fences"):
+        read_records([tmp_path / "run"])
 
 
 def test_counters_of_darshan_become_classes():

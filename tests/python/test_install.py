@@ -158,7 +158,8 @@ def test_the_command_is_whole_where_it_was_moved(prefix):
 
 
 def test_documents_examples_and_the_module_file_are_installed(prefix):
-    assert (prefix / "share/perdure/examples/heat.py").exists()
+    for name in ("heat.py", "heat.c", "Makefile", "CMakeLists.txt"):
+        assert (prefix / "share/perdure/examples" / name).exists()
     assert (prefix / "share/doc/perdure/docs/walks.md").exists()
     (module,) = prefix.glob("share/modulefiles/perdure/*.lua")
     text = module.read_text()

@@ -103,6 +103,7 @@ MISSING = [
     "energy profile merge /nonexistent -o new.json", "energy profile plot /nonexistent -o new.png",
     "energy run --profile /nonexistent --path . -- true", "doctor /nonexistent",
     "run --commit-plan /nonexistent -- true", "report /nonexistent",
+    "advise --carried /nonexistent -- true", "advise --pool /nonexistent -- true",
 ]  # fmt: skip
 
 
@@ -126,8 +127,8 @@ def test_missing_files_are_tried_with_every_verb_that_reads_one():
     assert reading - running <= tried
 
 
-PROGRAMS = ["run --", "energy run --writers 1 --", "ipv check --", "ipv record --",
-            "trace -o t.ptrace --", "trace --valgrind -o t.ptrace --"]  # fmt: skip
+PROGRAMS = ["run --", "advise --", "energy run --writers 1 --", "ipv check --",
+            "ipv record --", "trace -o t.ptrace --", "trace --valgrind -o t.ptrace --"]  # fmt: skip
 
 
 @pytest.mark.parametrize("words", PROGRAMS)
@@ -507,6 +508,26 @@ def imported() -> dict[str, set[str]]:
 @pytest.mark.parametrize("words", LIGHT)
 def test_a_light_verb_imports_nothing_heavy(words, imported):
     assert "perdure.cli" in imported[words] and not set(HEAVY) & imported[words]
+
+
+@pytest.mark.parametrize("line, last", [
+    ("perdure adv", "advise"), ("perdure pool sh", "show"), ("perdure run --kill-a", "--kill-at"),
+])  # fmt: skip
+def test_bash_completes_by_the_script_that_the_command_prints(line, last):
+    ask = (f'eval "$(perdure help --completion bash)"; COMP_WORDS=({line}); '
+           f"COMP_CWORD={len(line.split()) - 1}; _perdure_completion perdure; "
+           "printf '%s\\n' \"${COMPREPLY[@]}\"")
+    path = {**os.environ, "PATH": f"{ROOT}:{os.environ['PATH']}"}
+    done = subprocess.run(["bash", "-c", ask], env=path, capture_output=True, text=True,
+                          timeout=60, check=True)  # fmt: skip
+    assert last in done.stdout.splitlines()
+
+
+def test_other_shells_have_a_script_and_unknown_ones_are_named():
+    for shell in ("zsh", "fish"):
+        assert b"_PERDURE_COMPLETE=complete_" in in_this_process("help", "--completion", shell).out
+    refused = in_this_process("help", "--completion", "csh")
+    assert_said(refused.code, refused.err, MISTAKE)
 
 
 def test_cache_without_a_pattern_does_not_take_the_next_word_for_one():

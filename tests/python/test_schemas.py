@@ -94,7 +94,8 @@ OUTPUTS = {
     for path in (ROOT / "docs/schemas").glob("*.schema.json")
 }
 # Printed by programs that must be built first, or recorded: the tests of these verbs look at them.
-ELSEWHERE = {"cache-predict", "ipv-check", "ipv-record", "ipv-explain", "run", "energy-run"}
+ELSEWHERE = {"advise", "cache-predict", "ipv-check", "ipv-record", "ipv-explain", "run",
+             "energy-run"}
 PRINTED = {
     "cache-ls": "cache ls", "cache-outcome": "cache recover", "devices": "devices",
     "config": "config show", "doctor": "doctor .",

@@ -20,9 +20,9 @@ import tempfile
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from perdure.cache.predict import Machine
+from perdure.cache.predict import Machine, backing_of
 from perdure.cache.preload import cache_environment, find_library, preloading
-from perdure.cache.record import FileUse, NoRecord, read_records
+from perdure.cache.record import FileUse, NoRecord, Run, read_records
 from perdure.failures import Failed
 from perdure.files import read_text, write_text
 from perdure.programs import OPEN_MPI, Program, ProgramFailed, find_programs, output_of
@@ -59,6 +59,20 @@ def load(file: Path) -> Machine:
             f"{file}, the constants of this machine, can't be read ({why}); measure them again with"
             " --calibrate DIR"
         ) from None
+
+
+def file_system_rate(given: float | None, machine: Machine, run: Run) -> tuple[float, str]:
+    """The bandwidth of the run's file system, and where it is from. Raises NoRecord."""
+    if given:
+        return given, "as given"
+    folders = {os.path.dirname(use.path) for use in run.files}
+    devices = {os.stat(folder).st_dev for folder in folders if os.path.isdir(folder)}
+    if machine.write_back_bytes_per_s and devices == {machine.device}:
+        return machine.write_back_bytes_per_s, "calibrated on this file system"
+    rate = backing_of(run.files)
+    if rate is None:
+        raise NoRecord("the record has no accesses of 64 KiB or more; say --backing BYTES/S")
+    return rate, "from the record's accesses of 64 KiB and more"
 
 
 def store(machine: Machine, file: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from perdure.cache.calibrate import calibrate, default_file, load, store
+from perdure.cache.calibrate import calibrate, default_file, file_system_rate, load, store
 from perdure.cache.darshan_log import read_log
 from perdure.cache.predict import (
     LINKS,
@@ -18,7 +18,6 @@ from perdure.cache.predict import (
     Prediction,
     Target,
     advice,
-    backing_of,
     by_file,
     predict,
 )
@@ -86,7 +85,7 @@ def predict_command(
         raise NoRecord("the run is on several nodes; say what is between them with --link")
     if stock_latency is None and any(use.cached for use in uses):
         raise NoRecord("the run was cached: say --stock-latency, or record one that was not")
-    rate, whence = _backing(given, machine, run)
+    rate, whence = file_system_rate(given, machine, run)
     found = by_file(predict(use, machine, target, rate, latency_s) for use in uses)
     last_use = {use.path: use for use in uses}
     lines = [(one, advice(one, last_use[one.path])) for one in found]
@@ -106,10 +105,16 @@ def _machine(directory: Path | None, run: Run) -> Machine:
 def _read(records: list[Path]) -> Run:
     logs = [path for path in records if path.suffix == _DARSHAN]
     if not logs:
-        return read_records(records)
+        return _with_files(read_records(records))
     if len(records) > 1:
         raise NoRecord("one Darshan log at a time")
     return read_log(logs[0])
+
+
+def _with_files(run: Run) -> Run:
+    if not run.files:
+        raise NoRecord("the record has windows, and no files")
+    return run
 
 
 def _target(device: str, link: str | None) -> Target:
@@ -131,20 +136,6 @@ def _target(device: str, link: str | None) -> Target:
         bandwidth,
         latency,
     )
-
-
-def _backing(given: float | None, machine: Machine, run: Run) -> tuple[float, str]:
-    """The bandwidth of the file system, and where it is from."""
-    if given:
-        return given, "as given"
-    folders = {os.path.dirname(use.path) for use in run.files}
-    devices = {os.stat(folder).st_dev for folder in folders if os.path.isdir(folder)}
-    if machine.write_back_bytes_per_s and devices == {machine.device}:
-        return machine.write_back_bytes_per_s, "calibrated on this file system"
-    rate = backing_of(run.files)
-    if rate is None:
-        raise NoRecord("the record has no accesses of 64 KiB or more; say --backing BYTES/S")
-    return rate, "from the record's accesses of 64 KiB and more"
 
 
 def _run_with(lines: list[tuple[Prediction, str]], run: Run) -> float | None:

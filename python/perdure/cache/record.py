@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a run did with its MPI files: the lines that PERDURE_RECORD=PREFIX leaves in PREFIX.RANK."""
+"""What a run did with its MPI files and windows: the lines that PERDURE_RECORD=PREFIX leaves in
+PREFIX.RANK."""
 
 from __future__ import annotations
 
@@ -67,12 +68,27 @@ class FileUse:
         return self.access_s + self.open_close_s + self.other_s
 
 
+@dataclass(frozen=True)
+class WindowUse:
+    """One window of one rank, and how many of its epochs ended by which call."""
+
+    kind: str  # "create", "allocate", "shared", "dynamic"
+    rank: int
+    ranks: int
+    bytes: int
+    fences: int
+    unlocks: int  # and flushes, of passive epochs
+    completes: int
+    open_s: float
+
+
 @dataclass
 class Run:
     """A recorded run; `run_s` is None where nothing says."""
 
     files: list[FileUse]
     run_s: float | None = None
+    windows: list[WindowUse] = field(default_factory=list)
 
 
 def read_records(prefixes: Iterable[Path]) -> Run:
@@ -82,7 +98,7 @@ def read_records(prefixes: Iterable[Path]) -> Run:
     """
     lines = [line for prefix in prefixes for path in _files_of(prefix) for line in _lines(path)]
     if not lines:
-        raise NoRecord("the record has no lines; did the program open files with MPI-IO?")
+        raise NoRecord("the record has no lines; did the program do MPI-IO, or make windows?")
     uses: dict[tuple[str, int], list[dict]] = defaultdict(list)
     opened: dict[tuple[str, int], int] = defaultdict(int)
     for line in (line for line in lines if "file" in line):
@@ -90,7 +106,14 @@ def read_records(prefixes: Iterable[Path]) -> Run:
         uses[line["file"], opened[key]].append(line)
         opened[key] += 1
     run_s = [line["run_s"] for line in lines if "run_s" in line]
-    return Run([use_of(ranks) for ranks in uses.values()], max(run_s, default=None))
+    windows = [_window_of(line) for line in lines if "window" in line]
+    return Run([use_of(ranks) for ranks in uses.values()], max(run_s, default=None), windows)
+
+
+def _window_of(line: dict) -> WindowUse:
+    counts = {name: line[name] for name in ("rank", "ranks", "bytes", "fences", "unlocks",
+                                            "completes", "open_s")}  # fmt: skip
+    return WindowUse(line["window"], **counts)
 
 
 def _files_of(prefix: Path) -> list[Path]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One line of a record of MPI files: its form is checked before anything counts on it."""
+"""One line of a record of MPI files and windows, whose form is checked before it counts."""
 
 from __future__ import annotations
 
@@ -22,6 +22,16 @@ _FILE = {
     "touched_blocks": list,
     "written_blocks": list,
     "fetched_blocks": list,
+}
+_WINDOW = {
+    "window": str,
+    "bytes": int,
+    "rank": int,
+    "ranks": int,
+    "fences": int,
+    "unlocks": int,
+    "completes": int,
+    "open_s": float,
 }
 _CALL = {"calls": int, "seconds": float}
 _ACCESS = {
@@ -48,10 +58,12 @@ def parse_line(text: str) -> dict:
         raise WrongLine(f"is no JSON: {wrong.msg}") from None
     except (ValueError, RecursionError):  # too many digits, or too many brackets
         raise WrongLine("is no JSON of ours") from None
-    if not isinstance(line, dict) or not ({"accesses", "run_s"} & set(line)):
+    if not isinstance(line, dict) or not ({"accesses", "run_s", "window"} & set(line)):
         raise WrongLine("is no line of a record")
     if "run_s" in line:
         _check_member(line, "run_s", float)
+    if "window" in line:
+        _check(line, _WINDOW)
     if "accesses" in line or "file" in line:
         _check_file(line)
     return line
