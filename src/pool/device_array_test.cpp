@@ -296,6 +296,31 @@ TEST_F(DeviceArrayTest, sums_are_those_of_the_format_in_both_modes) {
   }
 }
 
+// A version may have the array in another place than where it is now.
+TEST_P(ModesOnDevice, an_older_version_is_restored_from_where_it_is) {
+  const auto [mode, checksums, name] = GetParam();
+  constexpr std::uint64_t large = 5 * elements;
+  geometry_.slots = 4;
+  std::byte* const buffer = gpu_.allocate(large * 8);
+  start(mode, buffer, elements, checksums);
+  gpu_.write(buffer, words_of(1));
+  commit();
+  ASSERT_TRUE(pool_->resize_array(*array_, {large}, buffer).ok());
+  gpu_.write(buffer, words_of(2, large));
+  commit();
+  ASSERT_TRUE(pool_->resize_array(*array_, {elements}, buffer).ok());
+  gpu_.write(buffer, words_of(3));
+  commit();
+  const auto restored = pool_->restore(1);
+  ASSERT_TRUE(restored.ok()) << restored.message();
+  EXPECT_EQ(gpu_.read<std::int64_t>(buffer, elements), words_of(1));
+  for (std::int64_t version = 4; version <= 6; ++version) {
+    gpu_.write(buffer, words_of(version));
+    commit();
+  }
+  EXPECT_EQ(after_crash(mode, elements, checksums), words_of(6));
+}
+
 TEST_F(DeviceArrayTest, log_stores_the_pages_that_changed) {
   std::byte* const buffer = gpu_.allocate(elements * 8);
   start(ArrayMode::log, buffer);

@@ -102,6 +102,9 @@ Status VersionedArray::take_entry(const ArrayEntry& entry) {
   const bool resizes = entry.shape != entry_.shape || entry.checksum != entry_.checksum;
   entry_ = entry;
   if (resizes) PERDURE_TRY(fit());
+  if (moves && !resizes && device_buffer_) {
+    PERDURE_TRY(named(device_buffer_->fit(entry_, buffer_)));
+  }
   return checked_ && (moves || resizes) ? make_checked_copies() : Status::success();
 }
 
