@@ -62,10 +62,10 @@ Status DeviceBuffer::fit(const ArrayEntry& entry, std::byte* buffer) {
   by_changes_ = registered_ && sums_here(entry) && is_of_pages(entry.checksum) &&
                 address_of(buffer) % kernel_alignment == 0;
   Status room = make_room(entry);
-  if (room.ok() || room.code() != Code::no_space) return room;
+  if (room.ok()) return room;
   by_changes_ = direct_ = false;  // by the ring, which needs nothing of the accelerator
   tables_.clear();
-  return Status::success();
+  return room.code() == Code::no_space ? Status::success() : room;
 }
 
 // Of the accelerator's memory. Without a snapshot it only takes longer.

@@ -245,6 +245,21 @@ TEST_P(DeviceFailure, a_pool_that_can_not_be_registered_is_saved_through_the_hos
   gpu_.set_no_registering(false);
 }
 
+// Nothing can be allocated then, so that neither the new size nor the old one has its tables.
+TEST_P(DeviceFailure, a_size_that_is_refused_while_a_stream_is_captured_changes_nothing) {
+  start();
+  commit(1);
+  commit(2);
+  void* const stream = gpu_.make_stream();
+  void* graph = nullptr;
+  FakeGpu::check(gpu_.call<int(void*, int)>("cuStreamBeginCapture_v2")(stream, 0));
+  EXPECT_EQ(pool_->resize_array(*array_, {elements / 2}, buffer_).code(), Code::wrong_state);
+  EXPECT_EQ(gpu_.call<int(void*, void**)>("cuStreamEndCapture")(stream, &graph), 901);
+  commit(3);
+  commit(4);
+  EXPECT_EQ(after_crash(), words_of(4));
+}
+
 TEST_P(DeviceFailure, memory_of_no_named_context_is_that_of_its_device) {
   gpu_.set_null_context(true);
   start();
