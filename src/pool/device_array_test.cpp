@@ -442,6 +442,31 @@ TEST_F(DeviceArrayTest, memory_that_was_freed_fails_the_commit) {
   EXPECT_EQ(after_crash(ArrayMode::copy), words_of(1));
 }
 
+// The driver gives the same address again.
+TEST_F(DeviceArrayTest, memory_of_another_allocation_is_not_the_buffer) {
+  for (const ArrayMode mode : {ArrayMode::copy, ArrayMode::log}) {
+    image_.clear();
+    std::byte* const buffer = gpu_.allocate(elements * 8);
+    start(mode, buffer);
+    gpu_.write(buffer, words_of(1));
+    commit();
+    gpu_.free(buffer);
+    std::byte* other = gpu_.allocate(elements * 8);
+    for (int i = 0; i < 1000 && other != buffer; ++i) {
+      gpu_.free(other);
+      other = gpu_.allocate(elements * 8);
+    }
+    ASSERT_EQ(other, buffer);
+    gpu_.write(other, words_of(2));
+    const auto failed = pool_->commit();
+    EXPECT_EQ(failed.status().code(), Code::wrong_state);
+    EXPECT_NE(failed.status().message().find("was freed"), std::string::npos)
+        << failed.status().message();
+    EXPECT_EQ(after_crash(mode), words_of(1));
+    pool_.reset();
+  }
+}
+
 TEST_F(DeviceArrayTest, arrays_stay_where_they_are) {
   std::byte* const buffer = gpu_.allocate(elements * 8);
   start(ArrayMode::copy, buffer);

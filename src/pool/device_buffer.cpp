@@ -48,6 +48,7 @@ Status DeviceBuffer::fit(const ArrayEntry& entry, std::byte* buffer) {
   (void)accelerator_.finish();  // of a commit that failed
   entry_ = entry;
   buffer_ = buffer;
+  allocation_ = accelerator_.allocation_of(buffer);
   snapshot_ = {};
   sums_ = {};
   list_ = {};

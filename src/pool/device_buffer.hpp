@@ -72,8 +72,10 @@ class DeviceBuffer {
   // The array has that entry now, and its contents are at `buffer`. Nothing is under way.
   Status fit(const ArrayEntry& entry, std::byte* buffer);
   bool is_of(const Accelerator& accelerator) const { return &accelerator == &accelerator_; }
-  // It is still memory of the accelerator.
-  bool is_here() const { return accelerator_.has(buffer_); }
+  // It is still the memory that it was, and not what the driver has put in its place since.
+  bool is_here() const {
+    return allocation_ != 0 && accelerator_.allocation_of(buffer_) == allocation_;
+  }
   // There was no room for one.
   bool lacks_snapshot() const { return !by_changes_ && !snapshot_.is_there(); }
 
@@ -127,6 +129,7 @@ class DeviceBuffer {
   Accelerator& accelerator_;
   ArrayEntry entry_;
   std::byte* buffer_ = nullptr;
+  std::uint64_t allocation_ = 0;
   bool registered_ = false;  // all copies
   bool direct_ = false;      // they are transferred to, and the accelerator makes the sums
   bool by_changes_ = false;  // log: and only to the pages that changed

@@ -354,9 +354,11 @@ Status VersionedArray::resize_device_buffer(std::byte* given, const ArrayEntry& 
     return Status(Code::unsupported, "array ", quoted(name()),
                   " is in memory of a GPU and stays on it: say where it is there now");
   }
+  const bool was_here = check_buffer_here().ok();
   Status fits = named(device_buffer_->fit(entry, given));
   if (!fits.ok()) {
     (void)device_buffer_->fit(entry_, buffer_);
+    if (!was_here) lose_buffer("freed");
     return fits;
   }
   source_ = buffer_ = given;
