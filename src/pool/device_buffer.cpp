@@ -172,7 +172,7 @@ Result<std::uint64_t> DeviceBuffer::save(std::uint32_t copy, const CopySums& sum
   }
   auto saved = by_changes_ ? finish_changes(copy, sums) : finish_transfer(copy, sums);
   if (!saved.ok()) return ended(saved.status());
-  saved_ = true;
+  saved_ = !by_changes_ || has_all_sums();
   return saved;
 }
 
@@ -234,6 +234,22 @@ Result<PageSet> DeviceBuffer::stored_pages() {
   return pages;
 }
 
+bool DeviceBuffer::has_all_sums() const {
+  return std::find(host_sums(), host_sums() + whole_units(), 0U) == host_sums() + whole_units();
+}
+
+// pool.D3. A page that was not stored has the sum, by the host's own table, that it had.
+Status DeviceBuffer::check_others(const PageSet& stored,
+                                  const std::vector<std::uint64_t>& sums) const {
+  for (std::uint64_t page = 0; page < whole_units(); ++page) {
+    if (stored.has(page) || (host_sums()[page] == sums[page] && sums[page] != 0)) continue;
+    return Status(Code::io_error, "the GPU did not store page ", page,
+                  ", whose checksum is not the one that it had; commit again, or start the program "
+                  "again from the last version");
+  }
+  return Status::success();
+}
+
 void DeviceBuffer::sum_blocks(const CopySums& sums, const PageSet& pages) const {
   for (PageRun run = pages.next_run(0); !run.empty(); run = pages.next_run(run.end)) {
     for (std::uint64_t block = run.first / pages_per_block; block * pages_per_block < run.end;
@@ -248,6 +264,7 @@ void DeviceBuffer::sum_blocks(const CopySums& sums, const PageSet& pages) const 
 Result<std::uint64_t> DeviceBuffer::finish_changes(std::uint32_t copy, const CopySums& sums) {
   PERDURE_TRY(fetch_sums());
   PERDURE_TRY_ASSIGN(const PageSet stored, stored_pages());
+  PERDURE_TRY(check_others(stored, *sums.of_pages));
   std::uint64_t bytes = 0;
   for (PageRun run = stored.next_run(0); !run.empty(); run = stored.next_run(run.end)) {
     for (std::uint64_t page = run.first; page < run.end; ++page) {
@@ -327,7 +344,7 @@ Status DeviceBuffer::load_and_sum(const ArrayEntry& entry, const CopySums& sums)
     const std::uint64_t begin = block * with_.block_bytes;
     return block_damaged(entry.name, begin, std::min(with_.block_bytes, entry.size_bytes - begin));
   }
-  if (by_changes_) known_[entry.copy] = true;
+  if (by_changes_) known_[entry.copy] = has_all_sums();
   return Status::success();
 }
 

@@ -22,7 +22,7 @@
 //       while the program's stream is held; of a block that is not whole, and wherever the
 //       processor computes them, of the bytes that arrived.
 //   pool.D3  log: if known_[c], each whole page of copy c has the sum that is in the accelerator's
-//       table of c, and in the host's. It is not so from take() to c until the version is there;
+//       table of c, and in the host's; finish_changes() compares them. It is not so from take() to c until the version is there;
 //       nor after a failure, a restart or a change of size: the next save to c stores all of it.
 //   pool.D4  When a save has failed nothing is stored to the pool any more.
 //
@@ -119,6 +119,8 @@ class DeviceBuffer {
   Result<std::uint64_t> finish_transfer(std::uint32_t copy, const CopySums& sums);
   Result<std::uint64_t> finish_changes(std::uint32_t copy, const CopySums& sums);
   Result<PageSet> stored_pages();
+  bool has_all_sums() const;
+  Status check_others(const PageSet& stored, const std::vector<std::uint64_t>& sums) const;
   Status fetch_sums();
   void take_sum_of(std::uint32_t copy, std::uint64_t index, std::vector<std::uint64_t>& sums) const;
   void sum_blocks(const CopySums& sums, const PageSet& pages) const;
