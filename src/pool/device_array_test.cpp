@@ -296,6 +296,28 @@ TEST_F(DeviceArrayTest, sums_are_those_of_the_format_in_both_modes) {
   }
 }
 
+TEST_P(ModesOnDevice, a_stream_that_is_named_during_a_commit_waits_for_it) {
+  const auto [mode, checksums, name] = GetParam();
+  std::byte* const buffer = gpu_.allocate(elements * 8);
+  start(mode, buffer, elements, checksums);
+  void* const streams[] = {gpu_.make_stream(), gpu_.make_stream()};
+  const Words later = words_of(-1);
+  for (std::int64_t version = 1; version <= 20; ++version) {
+    const Words contents = words_of(version);
+    ASSERT_TRUE(pool_->set_stream(ProgramStream{streams[0]}).ok());
+    gpu_.store(buffer, contents.data(), elements * 8, streams[0]);
+    ASSERT_TRUE(pool_->commit_begin().ok());
+    ASSERT_TRUE(pool_->set_stream(ProgramStream{streams[1]}).ok());
+    gpu_.store(buffer, later.data(), elements * 8, streams[1]);
+    const auto committed = pool_->commit_wait();
+    ASSERT_TRUE(committed.ok()) << committed.status().message();
+    gpu_.synchronise(streams[1]);
+    const auto* const copy = reinterpret_cast<const std::int64_t*>(
+        pool_->device().base() + array_->copy_offset(array_->entry().copy));
+    EXPECT_EQ(std::memcmp(copy, contents.data(), elements * 8), 0) << version;
+  }
+}
+
 // A version may have the array in another place than where it is now.
 TEST_P(ModesOnDevice, an_older_version_is_restored_from_where_it_is) {
   const auto [mode, checksums, name] = GetParam();

@@ -124,6 +124,12 @@ Status DeviceBuffer::wait_until_free() {
   return accelerator_.wait(free_.handle());
 }
 
+// A stream that can't wait for this accelerator is another one's, and the next commit refuses it.
+Status DeviceBuffer::hold_stream() {
+  if (accelerator_.hold(with_.accelerators.stream(), free_.handle()).ok()) return Status::success();
+  return wait_until_free();
+}
+
 // Of all contents, with the sums of whole blocks.
 Status DeviceBuffer::transfer(std::uint32_t copy) {
   if (entry_.shape.checksums) {

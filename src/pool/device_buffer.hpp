@@ -27,7 +27,7 @@
 //   pool.D4  When a save has failed nothing is stored to the pool any more.
 //
 // Threads: take() and load() as the pool; save() may be another thread's, beside which only
-// wait_until_free() is called. Failure: as Accelerator says, with the array's name.
+// wait_until_free() and hold_stream() are called. Failure: as Accelerator says, with the array's name.
 #pragma once
 
 #include <cstddef>
@@ -89,6 +89,8 @@ class DeviceBuffer {
   bool must_be_saved_at_once() const { return !direct_ && !snapshot_.is_there(); }
   // Returns when the program may store to the buffer by other ways than its stream. Any thread.
   Status wait_until_free();
+  // The program's stream, which was named since the last take(), waits for the same.
+  Status hold_stream();
   // Brings the copy of the last take() up to date (pool.D1). Returns the bytes that were stored.
   Result<std::uint64_t> save(std::uint32_t copy, const CopySums& sums, const StorePages& store);
   // The version of the last save() is there, or is not.

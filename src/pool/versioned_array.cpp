@@ -578,6 +578,10 @@ Status VersionedArray::wait_until_free() {
   return named(device_buffer_->wait_until_free());
 }
 
+Status VersionedArray::hold_stream() {
+  return named(device_buffer_->hold_stream());
+}
+
 CopySums VersionedArray::sums_of(std::uint32_t copy) {
   return {tables_.empty() ? no_sums_ : tables_[copy], sums_pages() ? &page_sums_[copy] : nullptr};
 }
