@@ -164,12 +164,12 @@ TEST_F(DeviceTest, registrations_do_not_overlap_and_are_given_back) {
 }
 
 TEST_F(DeviceTest, bytes_pass_through_the_ring_in_order) {
-  const auto bytes = random_bytes(2 * HostRing::slot_bytes + 12345);
+  const auto bytes = random_bytes((16U << 20U) + 12345);
   std::byte* const memory = gpu_.allocate(bytes.size());
   gpu_.write(memory, bytes);
   Accelerator& accelerator = accelerator_of(memory, bytes.size());
-  HostRing* const ring = accelerators_.ring_of(accelerator).value();
-  EXPECT_EQ(accelerators_.ring_of(accelerator).value(), ring);
+  HostRing* const ring = accelerators_.ring_of(accelerator, 64U << 10U).value();
+  EXPECT_EQ(accelerators_.ring_of(accelerator, 64U << 10U).value(), ring);
   std::vector<std::byte> taken;
   const Status passed =
       ring->pass(address_of(memory), bytes.size(),

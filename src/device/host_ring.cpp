@@ -36,8 +36,11 @@ PinnedMemory::~PinnedMemory() {
   ::munmap(at_, bytes_);
 }
 
-Result<std::unique_ptr<HostRing>> HostRing::make(Accelerator& accelerator) {
-  std::unique_ptr<HostRing> ring(new HostRing(accelerator));
+Result<std::unique_ptr<HostRing>> HostRing::make(Accelerator& accelerator,
+                                                 std::uint64_t unit_bytes) {
+  constexpr std::uint64_t usual = std::uint64_t{8} << 20U;
+  const std::uint64_t slot_bytes = std::max<std::uint64_t>(usual / unit_bytes, 1) * unit_bytes;
+  std::unique_ptr<HostRing> ring(new HostRing(accelerator, slot_bytes));
   for (AcceleratorEvent& event : ring->passed_) {
     PERDURE_TRY_ASSIGN(event, AcceleratorEvent::make(accelerator));
   }

@@ -343,6 +343,22 @@ TEST_P(ModesOnDevice, an_older_version_is_restored_from_where_it_is) {
   EXPECT_EQ(after_crash(mode, elements, checksums), words_of(6));
 }
 
+TEST_F(DeviceArrayTest, blocks_of_any_size_pass_through_the_ring) {
+  constexpr std::uint64_t large = (9U << 20U) / 8 + 777;
+  for (const ArrayMode mode : {ArrayMode::copy, ArrayMode::log}) {
+    image_.clear();
+    geometry_.block_bytes = mode == ArrayMode::copy ? 16U << 20U : 96U << 10U;
+    device_max_ = 40 << 20;
+    std::byte* const buffer = gpu_.allocate(large * 8);
+    start(mode, buffer, large);
+    gpu_.write(buffer, words_of(1, large));
+    commit();
+    EXPECT_TRUE(after_crash(mode, large) == words_of(1, large));
+    pool_.reset();
+    gpu_.free(buffer);
+  }
+}
+
 TEST_F(DeviceArrayTest, log_stores_the_pages_that_changed) {
   std::byte* const buffer = gpu_.allocate(elements * 8);
   start(ArrayMode::log, buffer);

@@ -27,7 +27,8 @@
 //   pool.D4  When a save has failed nothing is stored to the pool any more.
 //
 // Threads: take() and load() as the pool; save() may be another thread's, beside which only
-// wait_until_free() and hold_stream() are called. Failure: as Accelerator says, with the array's name.
+// wait_until_free() and hold_stream() are called. Failure: as Accelerator says, with the array's
+// name.
 #pragma once
 
 #include <cstddef>
