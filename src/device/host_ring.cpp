@@ -19,6 +19,10 @@ Result<PinnedMemory> PinnedMemory::make(Accelerator& accelerator, std::uint64_t 
                         errno);
   }
   made.at_ = static_cast<std::byte*>(at);
+  // After a fork, a store of ours would go to another page than the one that the driver has pinned.
+  if (::madvise(at, made.bytes_, MADV_DONTFORK) != 0) {
+    return errno_status("keeping the memory through which a GPU is saved from children", errno);
+  }
   if (accelerator.register_host(made.at_, made.bytes_).ok()) made.by_ = &accelerator;
   return made;
 }
