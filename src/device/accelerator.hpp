@@ -49,8 +49,9 @@ class Accelerator {
   virtual DriverHandle context() const = 0;
   // It can compute the format's own checksums: XXH3 of blocks of 64 KiB, and of pages of 4 KiB.
   virtual bool has_sums() const = 0;
-  // Whether this is still memory that it has.
-  virtual bool has(const std::byte* buffer) const = 0;
+  // Which of all allocations there ever were has the byte; 0: it is not memory that it has. Another
+  // allocation at the same address has another number, where the driver numbers them.
+  virtual std::uint64_t allocation_of(const std::byte* buffer) const = 0;
 
   virtual Result<DeviceAddress> allocate(std::uint64_t bytes) = 0;
   virtual void release(DeviceAddress memory) = 0;

@@ -69,11 +69,12 @@ Result<Accelerator*> Accelerators::of(const std::byte* buffer, std::uint64_t byt
   return known_.back().accelerator.get();
 }
 
-Result<HostRing*> Accelerators::ring_of(Accelerator& accelerator) {
+Result<HostRing*> Accelerators::ring_of(Accelerator& accelerator,
+                                        std::uint64_t unit_bytes) {
   for (Known& known : known_) {
     if (known.accelerator.get() != &accelerator) continue;
     if (!known.ring) {
-      PERDURE_TRY_ASSIGN(known.ring, HostRing::make(accelerator));
+      PERDURE_TRY_ASSIGN(known.ring, HostRing::make(accelerator, unit_bytes));
     }
     return known.ring.get();
   }

@@ -51,8 +51,8 @@ class Accelerators {
   void set_stream(std::optional<ProgramStream> stream) { stream_ = stream; }
   const ProgramStream* stream() const { return stream_ ? &*stream_ : nullptr; }
   RegisteredRanges& registered() { return registered_; }
-  // Made when it is needed first.
-  Result<HostRing*> ring_of(Accelerator& accelerator);
+  // Made when it is needed first, for pieces of whole units, which are the same each time.
+  Result<HostRing*> ring_of(Accelerator& accelerator, std::uint64_t unit_bytes);
 
  private:
   struct Known {

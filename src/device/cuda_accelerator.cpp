@@ -11,6 +11,7 @@ namespace {
 // Of cuda.h, which isn't needed to build.
 constexpr int context_attribute = 1;
 constexpr int memory_type_attribute = 2;
+constexpr int allocation_attribute = 7;
 constexpr int ordinal_attribute = 9;
 constexpr int multiprocessors_attribute = 16;
 constexpr int reads_host_pages_attribute = 100;
@@ -124,9 +125,16 @@ CudaAccelerator::~CudaAccelerator() {
   }
 }
 
-bool CudaAccelerator::has(const std::byte* buffer) const {
+std::uint64_t CudaAccelerator::allocation_of(const std::byte* buffer) const {
   std::uint64_t type = 0;
-  return driver_.pointer_get_attribute(&type, memory_type_attribute, address_of(buffer)) == 0;
+  if (driver_.pointer_get_attribute(&type, memory_type_attribute, address_of(buffer)) != 0) {
+    return 0;
+  }
+  constexpr std::uint64_t not_numbered = 1;
+  std::uint64_t number = 0;
+  const int result =
+      driver_.pointer_get_attribute(&number, allocation_attribute, address_of(buffer));
+  return result == 0 && number != 0 ? number : not_numbered;
 }
 
 Result<DeviceAddress> CudaAccelerator::allocate(std::uint64_t bytes) {

@@ -21,7 +21,7 @@ class CudaAccelerator final : public Accelerator {
 
   DriverHandle context() const override { return context_; }
   bool has_sums() const override { return store_listed_ != nullptr; }
-  bool has(const std::byte* buffer) const override;
+  std::uint64_t allocation_of(const std::byte* buffer) const override;
 
   Result<DeviceAddress> allocate(std::uint64_t bytes) override;
   void release(DeviceAddress memory) override;

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
 
 #include "base/data_checksum.hpp"
 #include "device/accelerators.hpp"
@@ -163,13 +167,28 @@ TEST_F(DeviceTest, registrations_do_not_overlap_and_are_given_back) {
   ::munmap(host, pages << 12U);
 }
 
+// A child has the same pages until one of the two stores to them, and then the one that stores has
+// another page than the driver.
+TEST_F(DeviceTest, pinned_memory_is_not_a_childs) {
+  std::byte* const memory = gpu_.allocate(100);
+  const PinnedMemory pinned = PinnedMemory::make(accelerator_of(memory, 100), 3 << 12U).take();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    unsigned char pages[3];
+    ::_exit(::mincore(pinned.at(), 3 << 12U, pages) == 0 ? 0 : errno);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(WEXITSTATUS(status), ENOMEM);
+}
+
 TEST_F(DeviceTest, bytes_pass_through_the_ring_in_order) {
-  const auto bytes = random_bytes(2 * HostRing::slot_bytes + 12345);
+  const auto bytes = random_bytes((16U << 20U) + 12345);
   std::byte* const memory = gpu_.allocate(bytes.size());
   gpu_.write(memory, bytes);
   Accelerator& accelerator = accelerator_of(memory, bytes.size());
-  HostRing* const ring = accelerators_.ring_of(accelerator).value();
-  EXPECT_EQ(accelerators_.ring_of(accelerator).value(), ring);
+  HostRing* const ring = accelerators_.ring_of(accelerator, 64U << 10U).value();
+  EXPECT_EQ(accelerators_.ring_of(accelerator, 64U << 10U).value(), ring);
   std::vector<std::byte> taken;
   const Status passed =
       ring->pass(address_of(memory), bytes.size(),

@@ -19,6 +19,10 @@ Result<PinnedMemory> PinnedMemory::make(Accelerator& accelerator, std::uint64_t 
                         errno);
   }
   made.at_ = static_cast<std::byte*>(at);
+  // After a fork, a store of ours would go to another page than the one that the driver has pinned.
+  if (::madvise(at, made.bytes_, MADV_DONTFORK) != 0) {
+    return errno_status("keeping the memory through which a GPU is saved from children", errno);
+  }
   if (accelerator.register_host(made.at_, made.bytes_).ok()) made.by_ = &accelerator;
   return made;
 }
@@ -36,8 +40,11 @@ PinnedMemory::~PinnedMemory() {
   ::munmap(at_, bytes_);
 }
 
-Result<std::unique_ptr<HostRing>> HostRing::make(Accelerator& accelerator) {
-  std::unique_ptr<HostRing> ring(new HostRing(accelerator));
+Result<std::unique_ptr<HostRing>> HostRing::make(Accelerator& accelerator,
+                                                 std::uint64_t unit_bytes) {
+  constexpr std::uint64_t usual = std::uint64_t{8} << 20U;
+  const std::uint64_t slot_bytes = std::max<std::uint64_t>(usual / unit_bytes, 1) * unit_bytes;
+  std::unique_ptr<HostRing> ring(new HostRing(accelerator, slot_bytes));
   for (AcceleratorEvent& event : ring->passed_) {
     PERDURE_TRY_ASSIGN(event, AcceleratorEvent::make(accelerator));
   }

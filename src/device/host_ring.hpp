@@ -35,29 +35,28 @@ class PinnedMemory {
 
 class HostRing {
  public:
-  static constexpr std::uint64_t slot_bytes = std::uint64_t{8} << 20U;
-
-  static Result<std::unique_ptr<HostRing>> make(Accelerator& accelerator);
+  // Of places that hold whole units: 8 MiB, or what a larger unit needs.
+  static Result<std::unique_ptr<HostRing>> make(Accelerator& accelerator, std::uint64_t unit_bytes);
   HostRing(const HostRing&) = delete;
   HostRing& operator=(const HostRing&) = delete;
 
   // take(begin, at, count), returning a Status, for each piece of `bytes` bytes from `from` on; at
-  // multiples of slot_bytes. When it has returned, all bytes have been taken, or it failed.
+  // multiples of a place's size. When it has returned, all bytes have been taken, or it failed.
   template <typename Take>
   Status pass(DeviceAddress from, std::uint64_t bytes, const Take& take) {
-    const std::uint64_t pieces = (bytes + slot_bytes - 1) / slot_bytes;
+    const std::uint64_t pieces = (bytes + slot_bytes_ - 1) / slot_bytes_;
     const auto fill = [&](std::uint64_t piece) -> Status {
-      const std::uint64_t begin = piece * slot_bytes;
+      const std::uint64_t begin = piece * slot_bytes_;
       PERDURE_TRY(accelerator_.copy_to_host(slot(piece), from + begin,
-                                            std::min(slot_bytes, bytes - begin)));
+                                            std::min(slot_bytes_, bytes - begin)));
       return accelerator_.record(passed_[piece % 2].handle());
     };
     if (pieces != 0) PERDURE_TRY(fill(0));
     for (std::uint64_t piece = 0; piece < pieces; ++piece) {
       if (piece + 1 < pieces) PERDURE_TRY(fill(piece + 1));
       PERDURE_TRY(accelerator_.wait(passed_[piece % 2].handle()));
-      const std::uint64_t begin = piece * slot_bytes;
-      PERDURE_TRY(take(begin, slot(piece), std::min(slot_bytes, bytes - begin)));
+      const std::uint64_t begin = piece * slot_bytes_;
+      PERDURE_TRY(take(begin, slot(piece), std::min(slot_bytes_, bytes - begin)));
     }
     return Status::success();
   }
@@ -66,8 +65,8 @@ class HostRing {
   // the accelerator before is done, too.
   template <typename Give>
   Status fill(DeviceAddress to, std::uint64_t bytes, const Give& give) {
-    for (std::uint64_t begin = 0, piece = 0; begin < bytes; begin += slot_bytes, ++piece) {
-      const std::uint64_t count = std::min(slot_bytes, bytes - begin);
+    for (std::uint64_t begin = 0, piece = 0; begin < bytes; begin += slot_bytes_, ++piece) {
+      const std::uint64_t count = std::min(slot_bytes_, bytes - begin);
       if (piece >= 2) PERDURE_TRY(accelerator_.wait(passed_[piece % 2].handle()));
       give(begin, slot(piece), count);
       PERDURE_TRY(accelerator_.copy_from_host(to + begin, slot(piece), count));
@@ -77,10 +76,12 @@ class HostRing {
   }
 
  private:
-  explicit HostRing(Accelerator& accelerator) : accelerator_(accelerator) {}
-  std::byte* slot(std::uint64_t piece) const { return slots_.at() + piece % 2 * slot_bytes; }
+  HostRing(Accelerator& accelerator, std::uint64_t slot_bytes)
+      : accelerator_(accelerator), slot_bytes_(slot_bytes) {}
+  std::byte* slot(std::uint64_t piece) const { return slots_.at() + piece % 2 * slot_bytes_; }
 
   Accelerator& accelerator_;
+  const std::uint64_t slot_bytes_;
   PinnedMemory slots_;
   std::array<AcceleratorEvent, 2> passed_;
 };

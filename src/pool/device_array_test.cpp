@@ -296,6 +296,69 @@ TEST_F(DeviceArrayTest, sums_are_those_of_the_format_in_both_modes) {
   }
 }
 
+TEST_P(ModesOnDevice, a_stream_that_is_named_during_a_commit_waits_for_it) {
+  const auto [mode, checksums, name] = GetParam();
+  std::byte* const buffer = gpu_.allocate(elements * 8);
+  start(mode, buffer, elements, checksums);
+  void* const streams[] = {gpu_.make_stream(), gpu_.make_stream()};
+  const Words later = words_of(-1);
+  for (std::int64_t version = 1; version <= 20; ++version) {
+    const Words contents = words_of(version);
+    ASSERT_TRUE(pool_->set_stream(ProgramStream{streams[0]}).ok());
+    gpu_.store(buffer, contents.data(), elements * 8, streams[0]);
+    ASSERT_TRUE(pool_->commit_begin().ok());
+    ASSERT_TRUE(pool_->set_stream(ProgramStream{streams[1]}).ok());
+    gpu_.store(buffer, later.data(), elements * 8, streams[1]);
+    const auto committed = pool_->commit_wait();
+    ASSERT_TRUE(committed.ok()) << committed.status().message();
+    gpu_.synchronise(streams[1]);
+    const auto* const copy = reinterpret_cast<const std::int64_t*>(
+        pool_->device().base() + array_->copy_offset(array_->entry().copy));
+    EXPECT_EQ(std::memcmp(copy, contents.data(), elements * 8), 0) << version;
+  }
+}
+
+// A version may have the array in another place than where it is now.
+TEST_P(ModesOnDevice, an_older_version_is_restored_from_where_it_is) {
+  const auto [mode, checksums, name] = GetParam();
+  constexpr std::uint64_t large = 5 * elements;
+  geometry_.slots = 4;
+  std::byte* const buffer = gpu_.allocate(large * 8);
+  start(mode, buffer, elements, checksums);
+  gpu_.write(buffer, words_of(1));
+  commit();
+  ASSERT_TRUE(pool_->resize_array(*array_, {large}, buffer).ok());
+  gpu_.write(buffer, words_of(2, large));
+  commit();
+  ASSERT_TRUE(pool_->resize_array(*array_, {elements}, buffer).ok());
+  gpu_.write(buffer, words_of(3));
+  commit();
+  const auto restored = pool_->restore(1);
+  ASSERT_TRUE(restored.ok()) << restored.message();
+  EXPECT_EQ(gpu_.read<std::int64_t>(buffer, elements), words_of(1));
+  for (std::int64_t version = 4; version <= 6; ++version) {
+    gpu_.write(buffer, words_of(version));
+    commit();
+  }
+  EXPECT_EQ(after_crash(mode, elements, checksums), words_of(6));
+}
+
+TEST_F(DeviceArrayTest, blocks_of_any_size_pass_through_the_ring) {
+  constexpr std::uint64_t large = (9U << 20U) / 8 + 777;
+  for (const ArrayMode mode : {ArrayMode::copy, ArrayMode::log}) {
+    image_.clear();
+    geometry_.block_bytes = mode == ArrayMode::copy ? 16U << 20U : 96U << 10U;
+    device_max_ = 40 << 20;
+    std::byte* const buffer = gpu_.allocate(large * 8);
+    start(mode, buffer, large);
+    gpu_.write(buffer, words_of(1, large));
+    commit();
+    EXPECT_TRUE(after_crash(mode, large) == words_of(1, large));
+    pool_.reset();
+    gpu_.free(buffer);
+  }
+}
+
 TEST_F(DeviceArrayTest, log_stores_the_pages_that_changed) {
   std::byte* const buffer = gpu_.allocate(elements * 8);
   start(ArrayMode::log, buffer);
@@ -415,6 +478,31 @@ TEST_F(DeviceArrayTest, memory_that_was_freed_fails_the_commit) {
   EXPECT_NE(failed.status().message().find("was freed"), std::string::npos)
       << failed.status().message();
   EXPECT_EQ(after_crash(ArrayMode::copy), words_of(1));
+}
+
+// The driver gives the same address again.
+TEST_F(DeviceArrayTest, memory_of_another_allocation_is_not_the_buffer) {
+  for (const ArrayMode mode : {ArrayMode::copy, ArrayMode::log}) {
+    image_.clear();
+    std::byte* const buffer = gpu_.allocate(elements * 8);
+    start(mode, buffer);
+    gpu_.write(buffer, words_of(1));
+    commit();
+    gpu_.free(buffer);
+    std::byte* other = gpu_.allocate(elements * 8);
+    for (int i = 0; i < 1000 && other != buffer; ++i) {
+      gpu_.free(other);
+      other = gpu_.allocate(elements * 8);
+    }
+    ASSERT_EQ(other, buffer);
+    gpu_.write(other, words_of(2));
+    const auto failed = pool_->commit();
+    EXPECT_EQ(failed.status().code(), Code::wrong_state);
+    EXPECT_NE(failed.status().message().find("was freed"), std::string::npos)
+        << failed.status().message();
+    EXPECT_EQ(after_crash(mode), words_of(1));
+    pool_.reset();
+  }
 }
 
 TEST_F(DeviceArrayTest, arrays_stay_where_they_are) {

@@ -48,6 +48,7 @@ Status DeviceBuffer::fit(const ArrayEntry& entry, std::byte* buffer) {
   (void)accelerator_.finish();  // of a commit that failed
   entry_ = entry;
   buffer_ = buffer;
+  allocation_ = accelerator_.allocation_of(buffer);
   snapshot_ = {};
   sums_ = {};
   list_ = {};
@@ -62,10 +63,10 @@ Status DeviceBuffer::fit(const ArrayEntry& entry, std::byte* buffer) {
   by_changes_ = registered_ && sums_here(entry) && is_of_pages(entry.checksum) &&
                 address_of(buffer) % kernel_alignment == 0;
   Status room = make_room(entry);
-  if (room.ok() || room.code() != Code::no_space) return room;
+  if (room.ok()) return room;
   by_changes_ = direct_ = false;  // by the ring, which needs nothing of the accelerator
   tables_.clear();
-  return Status::success();
+  return room.code() == Code::no_space ? Status::success() : room;
 }
 
 // Of the accelerator's memory. Without a snapshot it only takes longer.
@@ -123,6 +124,12 @@ Status DeviceBuffer::wait_until_free() {
   return accelerator_.wait(free_.handle());
 }
 
+// A stream that can't wait for this accelerator is another one's, and the next commit refuses it.
+Status DeviceBuffer::hold_stream() {
+  if (accelerator_.hold(with_.accelerators.stream(), free_.handle()).ok()) return Status::success();
+  return wait_until_free();
+}
+
 // Of all contents, with the sums of whole blocks.
 Status DeviceBuffer::transfer(std::uint32_t copy) {
   if (entry_.shape.checksums) {
@@ -159,7 +166,7 @@ Status DeviceBuffer::store_changes(std::uint32_t copy) {
 Result<std::uint64_t> DeviceBuffer::save(std::uint32_t copy, const CopySums& sums,
                                          const StorePages& store) {
   if (!direct_) {
-    PERDURE_TRY_ASSIGN(HostRing* const ring, with_.accelerators.ring_of(accelerator_));
+    PERDURE_TRY_ASSIGN(HostRing* const ring, with_.accelerators.ring_of(accelerator_, with_.block_bytes));
     const std::uint64_t page =
         is_of_pages(entry_.checksum) ? with_.block_bytes / pages_per_block : with_.block_bytes;
     PERDURE_TRY(
@@ -171,7 +178,7 @@ Result<std::uint64_t> DeviceBuffer::save(std::uint32_t copy, const CopySums& sum
   }
   auto saved = by_changes_ ? finish_changes(copy, sums) : finish_transfer(copy, sums);
   if (!saved.ok()) return ended(saved.status());
-  saved_ = true;
+  saved_ = !by_changes_ || has_all_sums();
   return saved;
 }
 
@@ -233,6 +240,22 @@ Result<PageSet> DeviceBuffer::stored_pages() {
   return pages;
 }
 
+bool DeviceBuffer::has_all_sums() const {
+  return std::find(host_sums(), host_sums() + whole_units(), 0U) == host_sums() + whole_units();
+}
+
+// pool.D3. A page that was not stored has the sum, by the host's own table, that it had.
+Status DeviceBuffer::check_others(const PageSet& stored,
+                                  const std::vector<std::uint64_t>& sums) const {
+  for (std::uint64_t page = 0; page < whole_units(); ++page) {
+    if (stored.has(page) || (host_sums()[page] == sums[page] && sums[page] != 0)) continue;
+    return Status(Code::io_error, "the GPU did not store page ", page,
+                  ", whose checksum is not the one that it had; commit again, or start the program "
+                  "again from the last version");
+  }
+  return Status::success();
+}
+
 void DeviceBuffer::sum_blocks(const CopySums& sums, const PageSet& pages) const {
   for (PageRun run = pages.next_run(0); !run.empty(); run = pages.next_run(run.end)) {
     for (std::uint64_t block = run.first / pages_per_block; block * pages_per_block < run.end;
@@ -247,6 +270,7 @@ void DeviceBuffer::sum_blocks(const CopySums& sums, const PageSet& pages) const 
 Result<std::uint64_t> DeviceBuffer::finish_changes(std::uint32_t copy, const CopySums& sums) {
   PERDURE_TRY(fetch_sums());
   PERDURE_TRY_ASSIGN(const PageSet stored, stored_pages());
+  PERDURE_TRY(check_others(stored, *sums.of_pages));
   std::uint64_t bytes = 0;
   for (PageRun run = stored.next_run(0); !run.empty(); run = stored.next_run(run.end)) {
     for (std::uint64_t page = run.first; page < run.end; ++page) {
@@ -276,7 +300,7 @@ Status DeviceBuffer::fill_straight(const ArrayEntry& entry) {
           return accelerator_.copy_from_host(to + static_cast<std::uint64_t>(at - from), at, bytes);
         });
   }
-  PERDURE_TRY_ASSIGN(HostRing* const ring, with_.accelerators.ring_of(accelerator_));
+  PERDURE_TRY_ASSIGN(HostRing* const ring, with_.accelerators.ring_of(accelerator_, with_.block_bytes));
   return ring->fill(to, entry.size_bytes,
                     [from](std::uint64_t begin, std::byte* at, std::uint64_t count) {
                       std::memcpy(at, from + begin, count);
@@ -326,7 +350,7 @@ Status DeviceBuffer::load_and_sum(const ArrayEntry& entry, const CopySums& sums)
     const std::uint64_t begin = block * with_.block_bytes;
     return block_damaged(entry.name, begin, std::min(with_.block_bytes, entry.size_bytes - begin));
   }
-  if (by_changes_) known_[entry.copy] = true;
+  if (by_changes_) known_[entry.copy] = has_all_sums();
   return Status::success();
 }
 

@@ -22,12 +22,13 @@
 //       while the program's stream is held; of a block that is not whole, and wherever the
 //       processor computes them, of the bytes that arrived.
 //   pool.D3  log: if known_[c], each whole page of copy c has the sum that is in the accelerator's
-//       table of c, and in the host's. It is not so from take() to c until the version is there;
+//       table of c, and in the host's; finish_changes() compares them. It is not so from take() to c until the version is there;
 //       nor after a failure, a restart or a change of size: the next save to c stores all of it.
 //   pool.D4  When a save has failed nothing is stored to the pool any more.
 //
 // Threads: take() and load() as the pool; save() may be another thread's, beside which only
-// wait_until_free() is called. Failure: as Accelerator says, with the array's name.
+// wait_until_free() and hold_stream() are called. Failure: as Accelerator says, with the array's
+// name.
 #pragma once
 
 #include <cstddef>
@@ -72,8 +73,10 @@ class DeviceBuffer {
   // The array has that entry now, and its contents are at `buffer`. Nothing is under way.
   Status fit(const ArrayEntry& entry, std::byte* buffer);
   bool is_of(const Accelerator& accelerator) const { return &accelerator == &accelerator_; }
-  // It is still memory of the accelerator.
-  bool is_here() const { return accelerator_.has(buffer_); }
+  // It is still the memory that it was, and not what the driver has put in its place since.
+  bool is_here() const {
+    return allocation_ != 0 && accelerator_.allocation_of(buffer_) == allocation_;
+  }
   // There was no room for one.
   bool lacks_snapshot() const { return !by_changes_ && !snapshot_.is_there(); }
 
@@ -87,6 +90,8 @@ class DeviceBuffer {
   bool must_be_saved_at_once() const { return !direct_ && !snapshot_.is_there(); }
   // Returns when the program may store to the buffer by other ways than its stream. Any thread.
   Status wait_until_free();
+  // The program's stream, which was named since the last take(), waits for the same.
+  Status hold_stream();
   // Brings the copy of the last take() up to date (pool.D1). Returns the bytes that were stored.
   Result<std::uint64_t> save(std::uint32_t copy, const CopySums& sums, const StorePages& store);
   // The version of the last save() is there, or is not.
@@ -117,6 +122,8 @@ class DeviceBuffer {
   Result<std::uint64_t> finish_transfer(std::uint32_t copy, const CopySums& sums);
   Result<std::uint64_t> finish_changes(std::uint32_t copy, const CopySums& sums);
   Result<PageSet> stored_pages();
+  bool has_all_sums() const;
+  Status check_others(const PageSet& stored, const std::vector<std::uint64_t>& sums) const;
   Status fetch_sums();
   void take_sum_of(std::uint32_t copy, std::uint64_t index, std::vector<std::uint64_t>& sums) const;
   void sum_blocks(const CopySums& sums, const PageSet& pages) const;
@@ -127,6 +134,7 @@ class DeviceBuffer {
   Accelerator& accelerator_;
   ArrayEntry entry_;
   std::byte* buffer_ = nullptr;
+  std::uint64_t allocation_ = 0;
   bool registered_ = false;  // all copies
   bool direct_ = false;      // they are transferred to, and the accelerator makes the sums
   bool by_changes_ = false;  // log: and only to the pages that changed

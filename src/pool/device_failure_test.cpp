@@ -245,6 +245,41 @@ TEST_P(DeviceFailure, a_pool_that_can_not_be_registered_is_saved_through_the_hos
   gpu_.set_no_registering(false);
 }
 
+// It can't be that, but nothing would say so.
+TEST_P(DeviceFailure, a_kernel_that_does_nothing_loses_no_change) {
+  for (const char* const kernel : {"perdure_page_sums", "perdure_list_changed"}) {
+    for (const std::int64_t from : {1, 2, 3, 4}) {
+      image_.clear();
+      start();
+      std::int64_t last = 0;
+      for (std::int64_t version = 1; version <= 6; ++version) {
+        gpu_.skip(version >= from ? kernel : nullptr);
+        gpu_.write(buffer_, words_of(version));
+        if (pool_->commit().ok()) last = version;
+      }
+      gpu_.skip(nullptr);
+      EXPECT_GT(last, 0);
+      EXPECT_EQ(after_crash(), words_of(last)) << kernel << " from " << from;
+      pool_.reset();
+    }
+  }
+}
+
+// Nothing can be allocated then, so that neither the new size nor the old one has its tables.
+TEST_P(DeviceFailure, a_size_that_is_refused_while_a_stream_is_captured_changes_nothing) {
+  start();
+  commit(1);
+  commit(2);
+  void* const stream = gpu_.make_stream();
+  void* graph = nullptr;
+  FakeGpu::check(gpu_.call<int(void*, int)>("cuStreamBeginCapture_v2")(stream, 0));
+  EXPECT_EQ(pool_->resize_array(*array_, {elements / 2}, buffer_).code(), Code::wrong_state);
+  EXPECT_EQ(gpu_.call<int(void*, void**)>("cuStreamEndCapture")(stream, &graph), 901);
+  commit(3);
+  commit(4);
+  EXPECT_EQ(after_crash(), words_of(4));
+}
+
 TEST_P(DeviceFailure, memory_of_no_named_context_is_that_of_its_device) {
   gpu_.set_null_context(true);
   start();

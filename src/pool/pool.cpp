@@ -363,6 +363,11 @@ Status Pool::set_stream(std::optional<ProgramStream> stream) {
             "can be no stream of it: name the stream when it has been made"};
   }
   accelerators_->set_stream(stream);
+  if (!stream || !under_way_.saving_buffers()) return Status::success();
+  // As the stream that was named when that commit began.
+  for (const auto& [number, open] : open_) {
+    if (open.array->on_device()) PERDURE_TRY(open.array->hold_stream());
+  }
   return Status::success();
 }
 

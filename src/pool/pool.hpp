@@ -164,7 +164,8 @@ class Pool {
 
   // The stream of the program whose work the commits from now on take, as far as it was asked for
   // when they are called, and that goes on when they have it; nullopt: they wait for all that the
-  // program has asked of its GPU. Local. Code::unsupported: no driver is in use.
+  // program has asked of its GPU. It waits for a commit under way, too. Local. Code::unsupported:
+  // no driver is in use.
   Status set_stream(std::optional<ProgramStream> stream);
 
   // From here on no other array is opened and no companion added; `why` says what to do instead.

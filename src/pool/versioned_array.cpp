@@ -102,6 +102,9 @@ Status VersionedArray::take_entry(const ArrayEntry& entry) {
   const bool resizes = entry.shape != entry_.shape || entry.checksum != entry_.checksum;
   entry_ = entry;
   if (resizes) PERDURE_TRY(fit());
+  if (moves && !resizes && device_buffer_) {
+    PERDURE_TRY(named(device_buffer_->fit(entry_, buffer_)));
+  }
   return checked_ && (moves || resizes) ? make_checked_copies() : Status::success();
 }
 
@@ -351,9 +354,11 @@ Status VersionedArray::resize_device_buffer(std::byte* given, const ArrayEntry& 
     return Status(Code::unsupported, "array ", quoted(name()),
                   " is in memory of a GPU and stays on it: say where it is there now");
   }
+  const bool was_here = check_buffer_here().ok();
   Status fits = named(device_buffer_->fit(entry, given));
   if (!fits.ok()) {
     (void)device_buffer_->fit(entry_, buffer_);
+    if (!was_here) lose_buffer("freed");
     return fits;
   }
   source_ = buffer_ = given;
@@ -571,6 +576,10 @@ bool VersionedArray::lacks_snapshot() const {
 
 Status VersionedArray::wait_until_free() {
   return named(device_buffer_->wait_until_free());
+}
+
+Status VersionedArray::hold_stream() {
+  return named(device_buffer_->hold_stream());
 }
 
 CopySums VersionedArray::sums_of(std::uint32_t copy) {

@@ -164,6 +164,8 @@ class VersionedArray {
   bool lacks_snapshot() const;
   // Then the version under way has what it needs of the buffer before it is saved. Any thread.
   Status wait_until_free();
+  // The program's stream, another one than when the version began, does nothing before that.
+  Status hold_stream();
   // Whether stores after the last collect_changes() may go unseen: then the next version compares.
   void note_unseen(bool unseen) { unseen_ = unseen; }
   // The application's own, or null.

@@ -348,6 +348,9 @@ FAKE_EXPORTED void fake_cuda_break(int device, int code) {
   const Lock lock(driver().lock);
   fake::break_context(fake::primary_of(device), code);
 }
+FAKE_EXPORTED void fake_cuda_skip(const char* kernel) {
+  settings().skip(kernel);
+}
 FAKE_EXPORTED void fake_cuda_set_bytes(uint64_t bytes) {
   settings().bytes = bytes;
 }

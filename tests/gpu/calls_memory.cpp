@@ -68,6 +68,8 @@ int pointer_attribute(void* value, int attribute, Place at) {
       return tell<Place>(value, at);
     case CUDA_POINTER_HOST_POINTER:
       return range->kind == Kind::of_device ? CUDA_INVALID_VALUE : tell<Place>(value, at);
+    case CUDA_POINTER_BUFFER_ID:
+      return tell<std::uint64_t>(value, range->number);
     case CUDA_POINTER_IS_MANAGED:
       return tell<unsigned>(value, range->kind == Kind::managed ? 1 : 0);
     case CUDA_POINTER_DEVICE_ORDINAL:

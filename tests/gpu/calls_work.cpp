@@ -204,6 +204,7 @@ int launch(CudaFunctionHandle handle, std::uint32_t blocks, std::uint32_t thread
   const PtxKernel* const kernel = handle->kernel;
   if (blocks == 0 || threads == 0 || threads > kernel->threads_max) return CUDA_INVALID_VALUE;
   if (kernel->parameters != 0 && arguments == nullptr) return CUDA_INVALID_VALUE;
+  if (settings().skips(handle->name)) return submit(*stream, {[] {}, nullptr});
   auto words = std::make_shared<std::vector<std::uint64_t>>(kernel->parameters);
   for (std::size_t i = 0; i < words->size(); i++) {
     std::memcpy(&(*words)[i], arguments[i], sizeof(std::uint64_t));
@@ -244,6 +245,7 @@ int function_of(CudaFunctionHandle* handle, CudaModuleHandle module_handle, cons
   auto made = std::make_unique<CudaFunction>();
   made->module = module.get();
   made->kernel = &kernel->second;
+  made->name = name;
   *handle = made.get();
   driver().functions[made.get()] = module;
   module->functions.push_back(std::move(made));

@@ -76,6 +76,7 @@ struct CudaModule {
 struct CudaFunction {
   CudaModule* module = nullptr;
   const fake::PtxKernel* kernel = nullptr;
+  std::string name;
 };
 struct CudaGraph {
   std::size_t nodes = 0;

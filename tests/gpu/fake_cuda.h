@@ -36,6 +36,8 @@ uint64_t fake_cuda_calls(const char* name);
 void fake_cuda_fail(const char* name, uint64_t at, int code, int sticky);
 /* The context of a device fails, as if a kernel of the program had made an illegal access. */
 void fake_cuda_break(int device, int code);
+/* A kernel of that name is launched and does nothing, without an error; NULL: none is. */
+void fake_cuda_skip(const char* kernel);
 void fake_cuda_set_bytes(uint64_t bytes);
 void fake_cuda_set_delay_us(unsigned delay_us_max);
 void fake_cuda_set_no_registering(int on);

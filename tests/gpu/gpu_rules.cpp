@@ -158,7 +158,16 @@ void pointers() {
   expect("is it managed", cuPointerGetAttribute(&kind, CUDA_POINTER_IS_MANAGED, managed), CUDA_OK);
   expect("it is managed", static_cast<int>(kind), 1);
   cuMemFree_v2(managed);
+  std::uint64_t number = 0;
+  std::uint64_t other = 0;
+  expect("which allocation", cuPointerGetAttribute(&number, CUDA_POINTER_BUFFER_ID, device),
+         CUDA_OK);
   cuMemFree_v2(device);
+  const CudaPointer later = allocated(1000);  // perhaps at the same address
+  expect("which a later one is", cuPointerGetAttribute(&other, CUDA_POINTER_BUFFER_ID, later),
+         CUDA_OK);
+  expect("it is another", number != other && number != 0 && other != 0 ? 0 : 1, 0);
+  cuMemFree_v2(later);
 }
 
 // ---- Contexts and captures

@@ -134,8 +134,9 @@ int Ranges::allocate(Kind kind, std::size_t size_bytes, CudaContext* context, st
   // What was there before is anything.
   if (kind == Kind::of_device) std::memset(alias, 0xD7, mapped_bytes);
   Range made{kind, reinterpret_cast<std::uint64_t>(seen) + offset, size_bytes, context, true, {},
-             {}};
+             {}, 0};
   made.aliases = {{made.begin, made.begin + size_bytes, alias + offset}};
+  made.number = ++made_;
   *at = made.begin;
   ranges_[made.begin] = std::move(made);
   return CUDA_OK;
@@ -166,7 +167,8 @@ int Ranges::add_registered(std::uint64_t at, std::size_t size_bytes, bool read_o
       return CUDA_ALREADY_REGISTERED;
     }
   }
-  Range made{Kind::registered, at, size_bytes, context, !read_only, {}, mappings_of(begin, end)};
+  Range made{Kind::registered, at, size_bytes, context, !read_only, {}, mappings_of(begin, end),
+             0};
   if (!cover(made.mappings, begin, end)) return CUDA_INVALID_VALUE;
   for (const Mapping& mapping : made.mappings) {
     if (!is_memory(mapping) || (!mapping.may_store && !read_only)) return CUDA_INVALID_VALUE;
@@ -181,6 +183,7 @@ int Ranges::add_registered(std::uint64_t at, std::size_t size_bytes, bool read_o
     made.aliases.push_back(
         {first, last, again == nullptr ? nullptr : again + (first - mapping.begin)});
   }
+  made.number = ++made_;
   ranges_[at] = std::move(made);
   return CUDA_OK;
 }

@@ -56,6 +56,7 @@ struct Range {
   };
   std::vector<Alias> aliases;
   std::vector<Mapping> mappings;  // of registered memory, as they were then
+  std::uint64_t number = 0;       // each has another one
 
   bool is_of_gpu() const { return kind == Kind::of_device || kind == Kind::managed; }
 };
@@ -81,6 +82,7 @@ class Ranges {
 
  private:
   std::map<std::uint64_t, Range> ranges_;
+  std::uint64_t made_ = 0;
 };
 
 }  // namespace fake

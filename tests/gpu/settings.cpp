@@ -122,4 +122,14 @@ void Settings::fail(const char* name, std::uint64_t at, int code, bool sticky) {
   failure_ = {name == nullptr ? "" : name, at, code, false, sticky};
 }
 
+void Settings::skip(const char* name) {
+  const std::lock_guard locked(lock_);
+  skipped_ = name == nullptr ? "" : name;
+}
+
+bool Settings::skips(const std::string& name) {
+  const std::lock_guard locked(lock_);
+  return !skipped_.empty() && skipped_ == name;
+}
+
 }  // namespace fake

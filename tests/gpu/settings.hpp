@@ -30,6 +30,10 @@ class Settings {
   std::uint64_t calls(const char* name);
   void fail(const char* name, std::uint64_t at, int code, bool sticky);
 
+  // A kernel of that name is taken and does nothing; empty: none.
+  void skip(const char* name);
+  bool skips(const std::string& name);
+
   // A number from the seed; the threads that ask decide who gets which.
   std::uint64_t draw();
   // Waits as long as is drawn, mostly not at all.
@@ -59,6 +63,7 @@ class Settings {
   std::map<std::string, std::uint64_t> counts_;
   std::uint64_t count_ = 0;
   Failure failure_;
+  std::string skipped_;
   std::uint64_t kill_at_;
   std::uint64_t seed_;
   bool quiet_;

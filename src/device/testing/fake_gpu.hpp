@@ -109,6 +109,8 @@ class FakeGpu {
   }
   // As if a kernel of the program had made an illegal access.
   void break_context() const { look_up<void(int, int)>("fake_cuda_break")(0, 700); }
+  // The kernel is taken and does nothing; null: none.
+  void skip(const char* kernel) const { look_up<void(const char*)>("fake_cuda_skip")(kernel); }
   void set_no_registering(bool on) const {
     look_up<void(int)>("fake_cuda_set_no_registering")(on ? 1 : 0);
   }
