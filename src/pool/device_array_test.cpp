@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Arrays whose buffer is memory of a GPU, on a driver that needs none.
+#include <map>
+#include <random>
+
 #include "device/testing/fake_gpu.hpp"
 #include "pool/copy_check.hpp"
 #include "pool/testing/pool_fixture.hpp"
@@ -315,6 +318,112 @@ TEST_P(ModesOnDevice, a_stream_that_is_named_during_a_commit_waits_for_it) {
     const auto* const copy = reinterpret_cast<const std::int64_t*>(
         pool_->device().base() + array_->copy_offset(array_->entry().copy));
     EXPECT_EQ(std::memcmp(copy, contents.data(), elements * 8), 0) << version;
+  }
+}
+
+// What a program may do with an array, in any order, against what its versions must be.
+TEST_P(ModesOnDevice, versions_are_right_whatever_was_done_before) {
+  const auto [mode, checksums, name] = GetParam();
+  const char* const asked = std::getenv("PERDURE_WALK_SEEDS");
+  const std::uint64_t seeds = asked == nullptr ? 4 : std::strtoull(asked, nullptr, 0);
+  const char* const from = std::getenv("PERDURE_WALK_FIRST");
+  const std::uint64_t begin = from == nullptr ? 1 : std::strtoull(from, nullptr, 0);
+  for (std::uint64_t seed = begin; seed < begin + seeds; ++seed) {
+    SCOPED_TRACE(seed);
+    image_.clear();
+    std::mt19937_64 random(seed);
+    const auto draw = [&](std::uint64_t below) { return random() % below; };
+    geometry_.slots = static_cast<std::uint32_t>(2 + draw(4));
+    const std::uint64_t counts[] = {elements, elements / 2, 2 * elements};
+    std::map<std::uint64_t, Words> versions;
+    std::uint64_t newest = 0;
+    Words now(elements);
+    std::byte* buffer = gpu_.allocate(elements * 8);
+    gpu_.write(buffer, now);
+    start(mode, buffer, now.size(), checksums);
+    void* const stream = gpu_.make_stream();
+    ASSERT_TRUE(pool_->set_stream(ProgramStream{stream}).ok());
+    const auto change = [&] {
+      const std::uint64_t pages = now.size() / page_words;
+      for (std::uint64_t i = draw(4); i > 0; --i) {
+        const std::uint64_t at = draw(8) == 0 ? now.size() - 1 : draw(pages) * page_words + draw(512);
+        now[at] = static_cast<std::int64_t>(random());
+      }
+      if (draw(6) == 0) now = words_of(static_cast<std::int64_t>(draw(1000)), now.size());
+    };
+    std::vector<Words> kept;  // what the streams read from
+    const auto store = [&] {
+      kept.push_back(now);
+      gpu_.store(buffer, kept.back().data(), now.size() * 8, stream);
+    };
+    kept.reserve(1000);
+    for (int step = 0; step < 60; ++step) {
+      SCOPED_TRACE(step);
+      change();
+      store();
+      const std::uint64_t what = draw(12);
+      if (what < 4) {
+        newest = commit();
+        versions[newest] = now;
+      } else if (what < 7) {
+        const Words taken = now;
+        ASSERT_TRUE(pool_->commit_begin().ok());
+        if (draw(3) == 0) gpu_.synchronise(stream);
+        change();
+        store();
+        const auto version = pool_->commit_wait();
+        ASSERT_TRUE(version.ok()) << version.status().message();
+        newest = version.value();
+        versions[newest] = taken;
+      } else if (what == 7) {
+        fail_next_commit();
+      } else if (what == 8) {
+        gpu_.fail(nullptr, 1 + draw(60), 999);
+        const auto version = pool_->commit();
+        gpu_.fail(nullptr, 0, 0);
+        if (version.ok()) {
+          newest = version.value();
+          versions[newest] = now;
+        }
+      } else if (what == 9 && !versions.empty()) {
+        auto found = versions.begin();
+        std::advance(found, static_cast<std::ptrdiff_t>(draw(versions.size())));
+        if (found->second.size() != now.size()) continue;
+        const Status restored = pool_->restore(found->first);
+        if (restored.ok()) {
+          now = found->second;
+          EXPECT_TRUE(gpu_.read<std::int64_t>(buffer, now.size()) == now);
+          newest = found->first;
+        } else {
+          ASSERT_EQ(restored.code(), Code::not_found) << restored.message();
+        }
+      } else if (what == 10) {
+        const std::uint64_t count = counts[draw(3)];
+        gpu_.synchronise(stream);
+        std::byte* const other = gpu_.allocate(count * 8);
+        now.resize(count);
+        gpu_.write(other, now);
+        const Status resized = pool_->resize_array(*array_, {count}, other);
+        ASSERT_TRUE(resized.ok()) << resized.message();
+        gpu_.free(std::exchange(buffer, other));
+      } else if (what == 11 && newest != 0) {
+        gpu_.synchronise(stream);
+        crash();
+        gpu_.free(buffer);
+        now = versions[newest];
+        buffer = gpu_.allocate(now.size() * 8);
+        ASSERT_EQ(start(mode, buffer, now.size(), checksums), newest);
+        EXPECT_TRUE(gpu_.read<std::int64_t>(buffer, now.size()) == now);
+        ASSERT_TRUE(pool_->set_stream(ProgramStream{stream}).ok());
+      }
+      if (testing::Test::HasFailure()) return;
+    }
+    gpu_.synchronise(stream);
+    if (newest != 0) {
+      EXPECT_TRUE(after_crash(mode, versions[newest].size(), checksums) == versions[newest]);
+    }
+    pool_.reset();
+    gpu_.free(buffer);
   }
 }
 

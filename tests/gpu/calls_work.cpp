@@ -156,6 +156,13 @@ class MemoryOfKernel : public Memory {
     const Lock lock(driver().lock);
     const Range* const range = driver().ranges.find(at);
     begin_ = end_ = 0;
+    if (range == nullptr && settings().host_tables) {  // as the processor would
+      constexpr std::uint64_t page_bytes = 4096;
+      begin_ = at;
+      end_ = (at / page_bytes + 1) * page_bytes;
+      alias_ = at_address(at);
+      may_store_ = true;
+    }
     if (range == nullptr) return;
     if (range->kind == Kind::of_device && range->context != &context_) return;
     std::size_t follow = 0;
