@@ -388,6 +388,10 @@ TEST_P(ModesOnDevice, versions_are_right_whatever_was_done_before) {
       } else if (what == 9 && !versions.empty()) {
         auto found = versions.begin();
         std::advance(found, static_cast<std::ptrdiff_t>(draw(versions.size())));
+        if (draw(3) == 0) {
+          if (pool_->delete_version(found->first).ok()) versions.erase(found);
+          continue;
+        }
         if (found->second.size() != now.size()) continue;
         const Status restored = pool_->restore(found->first);
         if (restored.ok()) {

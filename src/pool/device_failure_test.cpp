@@ -280,6 +280,24 @@ TEST_P(DeviceFailure, a_size_that_is_refused_while_a_stream_is_captured_changes_
   EXPECT_EQ(after_crash(), words_of(4));
 }
 
+TEST_P(DeviceFailure, a_context_that_was_reset_fails_commits_and_leaves_the_version) {
+  start();
+  commit(1);
+  FakeGpu::check(gpu_.call<int(int)>("cuDevicePrimaryCtxReset_v2")(0));
+  EXPECT_FALSE(pool_->commit().ok());
+  buffer_ = gpu_.allocate(elements * 8);
+  EXPECT_FALSE(pool_->commit().ok());
+  EXPECT_FALSE(pool_->commit_begin().ok());
+  EXPECT_FALSE(pool_->commit_wait().ok());
+  EXPECT_FALSE(pool_->restore(1).ok());
+  crash();
+  EXPECT_EQ(gpu_.held("registrations"), 0U);
+  start();
+  EXPECT_EQ(gpu_.read<std::int64_t>(buffer_, elements), words_of(1));
+  commit(2);
+  EXPECT_EQ(after_crash(), words_of(2));
+}
+
 TEST_P(DeviceFailure, memory_of_no_named_context_is_that_of_its_device) {
   gpu_.set_null_context(true);
   start();
