@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "device/kernel_check.hpp"
 #include "device/kernels_text.hpp"
 
 namespace perdure {
@@ -89,6 +90,15 @@ Status CudaAccelerator::begin(const std::byte* buffer) {
                                driver.stream_create(&stream_, non_blocking, lowest)));
   PERDURE_TRY(driver.status_of("cuEventCreate", driver.event_create(&ready_, sleeping)));
   load_kernels();
+  return check_kernels();
+}
+
+// Those that are wrong here, or can't be checked for want of memory, are not used.
+Status CudaAccelerator::check_kernels() {
+  if (!has_sums()) return Status::success();
+  const auto right = kernels_are_right(*this);
+  if (!right.ok() && right.status().code() != Code::no_space) return right.status();
+  if (!right.ok() || !right.value()) store_listed_ = nullptr;
   return Status::success();
 }
 
@@ -113,6 +123,7 @@ CudaAccelerator::~CudaAccelerator() {
     const Current current(*this);
     if (current.status().ok()) {
       if (stream_ != nullptr) (void)driver_.stream_synchronize(stream_);
+      for (const DeviceAddress memory : refused_) (void)driver_.mem_free(memory);
       if (module_ != nullptr && driver_.module_unload != nullptr) {
         (void)driver_.module_unload(module_);
       }
@@ -148,7 +159,8 @@ Result<DeviceAddress> CudaAccelerator::allocate(std::uint64_t bytes) {
 
 void CudaAccelerator::release(DeviceAddress memory) {
   const Current current(*this);
-  if (current.status().ok()) (void)driver_.mem_free(memory);
+  if (current.status().ok() && driver_.mem_free(memory) == 0) return;
+  refused_.push_back(memory);  // as while a stream is captured
 }
 
 Status CudaAccelerator::register_host(std::byte* begin, std::uint64_t bytes) {

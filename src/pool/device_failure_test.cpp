@@ -265,6 +265,19 @@ TEST_P(DeviceFailure, a_kernel_that_does_nothing_loses_no_change) {
   }
 }
 
+TEST_P(DeviceFailure, kernels_that_do_nothing_from_the_start_are_not_used) {
+  for (const char* const kernel : {"perdure_page_sums", "perdure_block_sums",
+                                   "perdure_list_changed", "perdure_store"}) {
+    image_.clear();
+    gpu_.skip(kernel);
+    start();
+    for (std::int64_t version = 1; version <= 4; ++version) commit(version);
+    EXPECT_EQ(after_crash(), words_of(4)) << kernel;
+    pool_.reset();
+  }
+  gpu_.skip(nullptr);
+}
+
 // Nothing can be allocated then, so that neither the new size nor the old one has its tables.
 TEST_P(DeviceFailure, a_size_that_is_refused_while_a_stream_is_captured_changes_nothing) {
   start();
