@@ -56,23 +56,21 @@ Status run_all(Accelerator& accelerator, DeviceAddress memory, HostSide& host) {
   const DeviceAddress stored = memory + data_bytes;
   const DeviceAddress block_sums = stored + data_bytes;
   const ChangeTables tables{block_sums + table_bytes, block_sums + 2 * table_bytes,
-                            block_sums + 3 * table_bytes,
-                            block_sums + 3 * table_bytes + 4 * pages};
+                            block_sums + 3 * table_bytes, block_sums + 3 * table_bytes + 4 * pages};
   host.table_before[same] = host.page_sums[same];
   PERDURE_TRY(accelerator.clear(stored, data_bytes + 2 * table_bytes));
   PERDURE_TRY(accelerator.copy_from_host(memory, host.data.data(), data_bytes));
-  PERDURE_TRY(
-      accelerator.copy_from_host(tables.table, bytes_of(host.table_before), table_bytes));
+  PERDURE_TRY(accelerator.copy_from_host(tables.table, bytes_of(host.table_before), table_bytes));
   PERDURE_TRY(accelerator.sum(Accelerator::Unit::block, memory, block_sums, blocks));
   PERDURE_TRY(accelerator.sum(Accelerator::Unit::page, memory, tables.sums, pages));
   PERDURE_TRY(accelerator.list_changed(tables, pages));
-  PERDURE_TRY(accelerator.store_listed(tables, memory, reinterpret_cast<std::byte*>(stored),
-                                       page_bytes));
+  PERDURE_TRY(
+      accelerator.store_listed(tables, memory, reinterpret_cast<std::byte*>(stored), page_bytes));
   PERDURE_TRY(accelerator.copy_to_host(bytes_of(host.seen_block_sums), block_sums, 8 * blocks));
   PERDURE_TRY(accelerator.copy_to_host(bytes_of(host.seen_page_sums), tables.sums, table_bytes));
   PERDURE_TRY(accelerator.copy_to_host(bytes_of(host.seen_table), tables.table, table_bytes));
-  PERDURE_TRY(accelerator.copy_to_host(reinterpret_cast<std::byte*>(&host.seen_count),
-                                       tables.count, sizeof host.seen_count));
+  PERDURE_TRY(accelerator.copy_to_host(reinterpret_cast<std::byte*>(&host.seen_count), tables.count,
+                                       sizeof host.seen_count));
   PERDURE_TRY(accelerator.copy_to_host(host.seen_data.data(), stored, data_bytes));
   return accelerator.finish();
 }

@@ -266,8 +266,8 @@ TEST_P(DeviceFailure, a_kernel_that_does_nothing_loses_no_change) {
 }
 
 TEST_P(DeviceFailure, kernels_that_do_nothing_from_the_start_are_not_used) {
-  for (const char* const kernel : {"perdure_page_sums", "perdure_block_sums",
-                                   "perdure_list_changed", "perdure_store"}) {
+  for (const char* const kernel :
+       {"perdure_page_sums", "perdure_block_sums", "perdure_list_changed", "perdure_store"}) {
     image_.clear();
     gpu_.skip(kernel);
     start();
