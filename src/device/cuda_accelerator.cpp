@@ -49,6 +49,31 @@ class CudaAccelerator::Current {
   Status status_;
 };
 
+namespace {
+
+// What this thread waits for is no part of a capture, which the driver would spoil otherwise, on
+// whatever thread the program has begun it.
+class BesideCaptures {
+ public:
+  explicit BesideCaptures(const CudaDriver& driver) : driver_(driver), is_on_(exchange()) {}
+  ~BesideCaptures() {
+    if (is_on_ && !exchange()) (void)exchange();
+  }
+  BesideCaptures(const BesideCaptures&) = delete;
+  BesideCaptures& operator=(const BesideCaptures&) = delete;
+
+ private:
+  bool exchange() {
+    return driver_.exchange_capture_mode != nullptr && driver_.exchange_capture_mode(&mode_) == 0;
+  }
+
+  const CudaDriver& driver_;
+  int mode_ = 2;  // CU_STREAM_CAPTURE_MODE_RELAXED; then what it was
+  const bool is_on_;
+};
+
+}  // namespace
+
 DriverHandle CudaAccelerator::context_of(const CudaDriver& driver, const std::byte* buffer) {
   DriverHandle context = nullptr;
   const int result = driver.pointer_get_attribute(&context, context_attribute, address_of(buffer));
@@ -199,12 +224,14 @@ Status CudaAccelerator::record(DriverHandle event) {
 Status CudaAccelerator::wait(DriverHandle event) {
   const Current current(*this);
   PERDURE_TRY(current.status());
+  const BesideCaptures beside(driver_);
   return driver_.status_of("cuEventSynchronize", driver_.event_synchronize(event));
 }
 
 Status CudaAccelerator::finish() {
   const Current current(*this);
   PERDURE_TRY(current.status());
+  const BesideCaptures beside(driver_);
   return driver_.status_of("cuStreamSynchronize", driver_.stream_synchronize(stream_));
 }
 

@@ -311,6 +311,19 @@ TEST_P(DeviceFailure, a_context_that_was_reset_fails_commits_and_leaves_the_vers
   EXPECT_EQ(after_crash(), words_of(2));
 }
 
+TEST_P(DeviceFailure, a_capture_that_begins_during_a_commit_is_not_spoilt) {
+  start();
+  commit(1);
+  void* const stream = gpu_.make_stream();
+  gpu_.write(buffer_, words_of(2));
+  ASSERT_TRUE(pool_->commit_begin().ok());
+  void* graph = nullptr;
+  FakeGpu::check(gpu_.call<int(void*, int)>("cuStreamBeginCapture_v2")(stream, 0));
+  EXPECT_TRUE(pool_->commit_wait().ok());
+  EXPECT_EQ(gpu_.call<int(void*, void**)>("cuStreamEndCapture")(stream, &graph), 0);
+  EXPECT_EQ(after_crash(), words_of(2));
+}
+
 TEST_P(DeviceFailure, memory_of_no_named_context_is_that_of_its_device) {
   gpu_.set_null_context(true);
   start();

@@ -321,6 +321,13 @@ FAKE_EXPORTED int cuStreamEndCapture(CudaStreamHandle stream, CudaGraphHandle* g
   return call("cuStreamEndCapture", Needs::context,
               [&](Lock&) { return fake::end_capture(stream, graph); });
 }
+FAKE_EXPORTED int cuThreadExchangeStreamCaptureMode(int* mode) {
+  return call("cuThreadExchangeStreamCaptureMode", Needs::initialised, [&](Lock&) {
+    if (mode == nullptr || *mode < 0 || *mode > 2) return CUDA_INVALID_VALUE;
+    std::swap(*mode, fake::capture_mode_of_thread());
+    return CUDA_OK;
+  });
+}
 FAKE_EXPORTED int cuStreamIsCapturing(CudaStreamHandle stream, int* status) {
   return call("cuStreamIsCapturing", Needs::context,
               [&](Lock&) { return fake::is_capturing(stream, status); });
