@@ -69,8 +69,7 @@ Result<Accelerator*> Accelerators::of(const std::byte* buffer, std::uint64_t byt
   return known_.back().accelerator.get();
 }
 
-Result<HostRing*> Accelerators::ring_of(Accelerator& accelerator,
-                                        std::uint64_t unit_bytes) {
+Result<HostRing*> Accelerators::ring_of(Accelerator& accelerator, std::uint64_t unit_bytes) {
   for (Known& known : known_) {
     if (known.accelerator.get() != &accelerator) continue;
     if (!known.ring) {

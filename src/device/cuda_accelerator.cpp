@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "device/kernel_check.hpp"
 #include "device/kernels_text.hpp"
 
 namespace perdure {
@@ -48,6 +49,31 @@ class CudaAccelerator::Current {
   Status status_;
 };
 
+namespace {
+
+// What this thread waits for is no part of a capture, which the driver would spoil otherwise, on
+// whatever thread the program has begun it.
+class BesideCaptures {
+ public:
+  explicit BesideCaptures(const CudaDriver& driver) : driver_(driver), is_on_(exchange()) {}
+  ~BesideCaptures() {
+    if (is_on_ && !exchange()) (void)exchange();
+  }
+  BesideCaptures(const BesideCaptures&) = delete;
+  BesideCaptures& operator=(const BesideCaptures&) = delete;
+
+ private:
+  bool exchange() {
+    return driver_.exchange_capture_mode != nullptr && driver_.exchange_capture_mode(&mode_) == 0;
+  }
+
+  const CudaDriver& driver_;
+  int mode_ = 2;  // CU_STREAM_CAPTURE_MODE_RELAXED; then what it was
+  const bool is_on_;
+};
+
+}  // namespace
+
 DriverHandle CudaAccelerator::context_of(const CudaDriver& driver, const std::byte* buffer) {
   DriverHandle context = nullptr;
   const int result = driver.pointer_get_attribute(&context, context_attribute, address_of(buffer));
@@ -89,6 +115,15 @@ Status CudaAccelerator::begin(const std::byte* buffer) {
                                driver.stream_create(&stream_, non_blocking, lowest)));
   PERDURE_TRY(driver.status_of("cuEventCreate", driver.event_create(&ready_, sleeping)));
   load_kernels();
+  return check_kernels();
+}
+
+// Those that are wrong here, or can't be checked for want of memory, are not used.
+Status CudaAccelerator::check_kernels() {
+  if (!has_sums()) return Status::success();
+  const auto right = kernels_are_right(*this);
+  if (!right.ok() && right.status().code() != Code::no_space) return right.status();
+  if (!right.ok() || !right.value()) store_listed_ = nullptr;
   return Status::success();
 }
 
@@ -113,6 +148,7 @@ CudaAccelerator::~CudaAccelerator() {
     const Current current(*this);
     if (current.status().ok()) {
       if (stream_ != nullptr) (void)driver_.stream_synchronize(stream_);
+      for (const DeviceAddress memory : refused_) (void)driver_.mem_free(memory);
       if (module_ != nullptr && driver_.module_unload != nullptr) {
         (void)driver_.module_unload(module_);
       }
@@ -148,7 +184,8 @@ Result<DeviceAddress> CudaAccelerator::allocate(std::uint64_t bytes) {
 
 void CudaAccelerator::release(DeviceAddress memory) {
   const Current current(*this);
-  if (current.status().ok()) (void)driver_.mem_free(memory);
+  if (current.status().ok() && driver_.mem_free(memory) == 0) return;
+  refused_.push_back(memory);  // as while a stream is captured
 }
 
 Status CudaAccelerator::register_host(std::byte* begin, std::uint64_t bytes) {
@@ -187,12 +224,14 @@ Status CudaAccelerator::record(DriverHandle event) {
 Status CudaAccelerator::wait(DriverHandle event) {
   const Current current(*this);
   PERDURE_TRY(current.status());
+  const BesideCaptures beside(driver_);
   return driver_.status_of("cuEventSynchronize", driver_.event_synchronize(event));
 }
 
 Status CudaAccelerator::finish() {
   const Current current(*this);
   PERDURE_TRY(current.status());
+  const BesideCaptures beside(driver_);
   return driver_.status_of("cuStreamSynchronize", driver_.stream_synchronize(stream_));
 }
 

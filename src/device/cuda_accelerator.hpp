@@ -5,6 +5,7 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "device/accelerator.hpp"
 
@@ -52,6 +53,7 @@ class CudaAccelerator final : public Accelerator {
   explicit CudaAccelerator(const CudaDriver& driver) : driver_(driver) {}
   Status begin(const std::byte* buffer);
   void load_kernels();
+  Status check_kernels();
   Status launch(DriverHandle kernel, unsigned blocks, void** arguments);
 
   const CudaDriver& driver_;
@@ -60,6 +62,7 @@ class CudaAccelerator final : public Accelerator {
   bool retained_ = false;     // the primary context, by us
   bool reads_pages_ = false;  // of the host, as they are: nothing needs to be registered
   unsigned processors_ = 1;
+  std::vector<DeviceAddress> refused_;  // what the driver did not take back
   DriverHandle stream_ = nullptr;
   DriverHandle ready_ = nullptr;  // what follow() records
   DriverHandle module_ = nullptr;

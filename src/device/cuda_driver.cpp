@@ -80,6 +80,7 @@ void look_up(void* library, CudaDriver& to) {
   at.needed(to.error_name, "cuGetErrorName");
   at.needed(to.error_string, "cuGetErrorString");
   at.optional(to.module_unload, "cuModuleUnload");
+  at.optional(to.exchange_capture_mode, "cuThreadExchangeStreamCaptureMode");
   at.optional(to.primary_ctx_release, "cuDevicePrimaryCtxRelease_v2");
   to.complete = at.complete();
 }

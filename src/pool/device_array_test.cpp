@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Arrays whose buffer is memory of a GPU, on a driver that needs none.
+#include <list>
+#include <map>
+#include <random>
+
 #include "device/testing/fake_gpu.hpp"
 #include "pool/copy_check.hpp"
 #include "pool/testing/pool_fixture.hpp"
@@ -465,6 +469,150 @@ TEST_F(DeviceArrayTest, what_can_not_be_on_a_gpu_is_refused_with_a_sentence) {
   options.compare = false;
   EXPECT_EQ(array("x", shape(ArrayMode::copy, 2 * elements), options), nullptr);
   EXPECT_EQ(status_.code(), Code::invalid_argument) << status_.message();
+}
+
+// What a program may do with an array, in any order, against what its versions must be.
+class Walks : public ModesOnDevice {
+ protected:
+  std::uint64_t draw(std::uint64_t below) { return random_() % below; }
+  static std::uint64_t asked(const char* name, std::uint64_t otherwise) {
+    const char* const text = std::getenv(name);
+    return text == nullptr ? otherwise : std::strtoull(text, nullptr, 0);
+  }
+
+  void begin(std::uint64_t seed) {
+    image_.clear();
+    random_.seed(seed);
+    geometry_.slots = static_cast<std::uint32_t>(2 + draw(4));
+    versions_.clear();
+    newest_ = 0;
+    now_ = Words(elements);
+    buffer_ = gpu_.allocate(elements * 8);
+    gpu_.write(buffer_, now_);
+    start(GetParam().mode, buffer_, now_.size(), GetParam().checksums);
+    stream_ = gpu_.make_stream();
+    ASSERT_TRUE(pool_->set_stream(ProgramStream{stream_}).ok());
+    sources_.clear();
+  }
+  void end() {
+    gpu_.synchronise(stream_);
+    if (newest_ != 0) {
+      const Words& last = versions_[newest_];
+      EXPECT_TRUE(after_crash(GetParam().mode, last.size(), GetParam().checksums) == last);
+    }
+    pool_.reset();
+    gpu_.free(buffer_);
+  }
+
+  void change_and_store() {
+    const std::uint64_t pages = now_.size() / page_words;
+    for (std::uint64_t i = draw(4); i > 0; --i) {
+      const bool is_last = draw(8) == 0;
+      const std::uint64_t at = is_last ? now_.size() - 1 : draw(pages) * page_words + draw(512);
+      now_[at] = static_cast<std::int64_t>(random_());
+    }
+    if (draw(6) == 0) now_ = words_of(static_cast<std::int64_t>(draw(1000)), now_.size());
+    sources_.push_back(now_);
+    gpu_.store(buffer_, sources_.back().data(), now_.size() * 8, stream_);
+  }
+  void note(const Result<std::uint64_t>& version, const Words& contents) {
+    ASSERT_TRUE(version.ok()) << version.status().message();
+    newest_ = version.value();
+    versions_[newest_] = contents;
+  }
+  void commit_in_background() {
+    const Words taken = now_;
+    ASSERT_TRUE(pool_->commit_begin().ok());
+    if (draw(3) == 0) gpu_.synchronise(stream_);
+    change_and_store();
+    note(pool_->commit_wait(), taken);
+  }
+  void commit_with_a_failing_call() {
+    gpu_.fail(nullptr, 1 + draw(60), 999);
+    const auto version = pool_->commit();
+    gpu_.fail(nullptr, 0, 0);
+    if (version.ok()) note(version, now_);
+  }
+  void take_an_old_version() {
+    if (versions_.empty()) return;
+    auto found = versions_.begin();
+    std::advance(found, static_cast<std::ptrdiff_t>(draw(versions_.size())));
+    if (draw(3) == 0) {
+      if (pool_->delete_version(found->first).ok()) versions_.erase(found);
+      return;
+    }
+    if (found->second.size() != now_.size()) return;
+    const Status restored = pool_->restore(found->first);
+    if (!restored.ok()) {
+      EXPECT_EQ(restored.code(), Code::not_found) << restored.message();
+      return;
+    }
+    now_ = found->second;
+    newest_ = found->first;
+    EXPECT_TRUE(gpu_.read<std::int64_t>(buffer_, now_.size()) == now_);
+  }
+  void resize() {
+    const std::uint64_t counts[] = {elements, elements / 2, 2 * elements};
+    const std::uint64_t count = counts[draw(3)];
+    gpu_.synchronise(stream_);
+    std::byte* const other = gpu_.allocate(count * 8);
+    now_.resize(count);
+    gpu_.write(other, now_);
+    const Status resized = pool_->resize_array(*array_, {count}, other);
+    ASSERT_TRUE(resized.ok()) << resized.message();
+    gpu_.free(std::exchange(buffer_, other));
+  }
+  void crash_and_start() {
+    if (newest_ == 0) return;
+    gpu_.synchronise(stream_);
+    crash();
+    gpu_.free(buffer_);
+    now_ = versions_[newest_];
+    buffer_ = gpu_.allocate(now_.size() * 8);
+    ASSERT_EQ(start(GetParam().mode, buffer_, now_.size(), GetParam().checksums), newest_);
+    EXPECT_TRUE(gpu_.read<std::int64_t>(buffer_, now_.size()) == now_);
+    ASSERT_TRUE(pool_->set_stream(ProgramStream{stream_}).ok());
+  }
+  void step() {
+    change_and_store();
+    const std::uint64_t what = draw(12);
+    if (what < 4) note(pool_->commit(), now_);
+    if (what >= 4 && what < 7) commit_in_background();
+    if (what == 7) fail_next_commit();
+    if (what == 8) commit_with_a_failing_call();
+    if (what == 9) take_an_old_version();
+    if (what == 10) resize();
+    if (what == 11) crash_and_start();
+  }
+
+  std::mt19937_64 random_;
+  std::map<std::uint64_t, Words> versions_;
+  std::uint64_t newest_ = 0;
+  Words now_;
+  std::byte* buffer_ = nullptr;
+  void* stream_ = nullptr;
+  std::list<Words> sources_;  // what the stream reads from
+};
+
+INSTANTIATE_TEST_SUITE_P(All, Walks,
+                         testing::Values(Case{ArrayMode::copy, true, "copy"},
+                                         Case{ArrayMode::copy, false, "copy_without_checksums"},
+                                         Case{ArrayMode::log, true, "log"}),
+                         [](const auto& each) { return each.param.name; });
+
+TEST_P(Walks, versions_are_right_whatever_was_done_before) {
+  const std::uint64_t first = asked("PERDURE_WALK_FIRST", 1);
+  const std::uint64_t walks = asked("PERDURE_WALK_SEEDS", 4);
+  for (std::uint64_t seed = first; seed < first + walks; ++seed) {
+    SCOPED_TRACE(seed);
+    begin(seed);
+    for (int i = 0; i < 60 && !testing::Test::HasFailure(); ++i) {
+      SCOPED_TRACE(i);
+      step();
+    }
+    if (testing::Test::HasFailure()) return;
+    end();
+  }
 }
 
 TEST_F(DeviceArrayTest, memory_that_was_freed_fails_the_commit) {

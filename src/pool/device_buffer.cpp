@@ -166,7 +166,8 @@ Status DeviceBuffer::store_changes(std::uint32_t copy) {
 Result<std::uint64_t> DeviceBuffer::save(std::uint32_t copy, const CopySums& sums,
                                          const StorePages& store) {
   if (!direct_) {
-    PERDURE_TRY_ASSIGN(HostRing* const ring, with_.accelerators.ring_of(accelerator_, with_.block_bytes));
+    PERDURE_TRY_ASSIGN(HostRing* const ring,
+                       with_.accelerators.ring_of(accelerator_, with_.block_bytes));
     const std::uint64_t page =
         is_of_pages(entry_.checksum) ? with_.block_bytes / pages_per_block : with_.block_bytes;
     PERDURE_TRY(
@@ -300,7 +301,8 @@ Status DeviceBuffer::fill_straight(const ArrayEntry& entry) {
           return accelerator_.copy_from_host(to + static_cast<std::uint64_t>(at - from), at, bytes);
         });
   }
-  PERDURE_TRY_ASSIGN(HostRing* const ring, with_.accelerators.ring_of(accelerator_, with_.block_bytes));
+  PERDURE_TRY_ASSIGN(HostRing* const ring,
+                     with_.accelerators.ring_of(accelerator_, with_.block_bytes));
   return ring->fill(to, entry.size_bytes,
                     [from](std::uint64_t begin, std::byte* at, std::uint64_t count) {
                       std::memcpy(at, from + begin, count);

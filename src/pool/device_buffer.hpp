@@ -22,8 +22,9 @@
 //       while the program's stream is held; of a block that is not whole, and wherever the
 //       processor computes them, of the bytes that arrived.
 //   pool.D3  log: if known_[c], each whole page of copy c has the sum that is in the accelerator's
-//       table of c, and in the host's; finish_changes() compares them. It is not so from take() to c until the version is there;
-//       nor after a failure, a restart or a change of size: the next save to c stores all of it.
+//       table of c, and in the host's; finish_changes() compares them. It is not so from take() to
+//       c until the version is there; nor after a failure, a restart, a change of size or place, or
+//       a sum that was not made: the next save to c stores all of it.
 //   pool.D4  When a save has failed nothing is stored to the pool any more.
 //
 // Threads: take() and load() as the pool; save() may be another thread's, beside which only

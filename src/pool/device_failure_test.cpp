@@ -265,6 +265,19 @@ TEST_P(DeviceFailure, a_kernel_that_does_nothing_loses_no_change) {
   }
 }
 
+TEST_P(DeviceFailure, kernels_that_do_nothing_from_the_start_are_not_used) {
+  for (const char* const kernel :
+       {"perdure_page_sums", "perdure_block_sums", "perdure_list_changed", "perdure_store"}) {
+    image_.clear();
+    gpu_.skip(kernel);
+    start();
+    for (std::int64_t version = 1; version <= 4; ++version) commit(version);
+    EXPECT_EQ(after_crash(), words_of(4)) << kernel;
+    pool_.reset();
+  }
+  gpu_.skip(nullptr);
+}
+
 // Nothing can be allocated then, so that neither the new size nor the old one has its tables.
 TEST_P(DeviceFailure, a_size_that_is_refused_while_a_stream_is_captured_changes_nothing) {
   start();
@@ -278,6 +291,37 @@ TEST_P(DeviceFailure, a_size_that_is_refused_while_a_stream_is_captured_changes_
   commit(3);
   commit(4);
   EXPECT_EQ(after_crash(), words_of(4));
+}
+
+TEST_P(DeviceFailure, a_context_that_was_reset_fails_commits_and_leaves_the_version) {
+  start();
+  commit(1);
+  FakeGpu::check(gpu_.call<int(int)>("cuDevicePrimaryCtxReset_v2")(0));
+  EXPECT_FALSE(pool_->commit().ok());
+  buffer_ = gpu_.allocate(elements * 8);
+  EXPECT_FALSE(pool_->commit().ok());
+  EXPECT_FALSE(pool_->commit_begin().ok());
+  EXPECT_FALSE(pool_->commit_wait().ok());
+  EXPECT_FALSE(pool_->restore(1).ok());
+  crash();
+  EXPECT_EQ(gpu_.held("registrations"), 0U);
+  start();
+  EXPECT_EQ(gpu_.read<std::int64_t>(buffer_, elements), words_of(1));
+  commit(2);
+  EXPECT_EQ(after_crash(), words_of(2));
+}
+
+TEST_P(DeviceFailure, a_capture_that_begins_during_a_commit_is_not_spoilt) {
+  start();
+  commit(1);
+  void* const stream = gpu_.make_stream();
+  gpu_.write(buffer_, words_of(2));
+  ASSERT_TRUE(pool_->commit_begin().ok());
+  void* graph = nullptr;
+  FakeGpu::check(gpu_.call<int(void*, int)>("cuStreamBeginCapture_v2")(stream, 0));
+  EXPECT_TRUE(pool_->commit_wait().ok());
+  EXPECT_EQ(gpu_.call<int(void*, void**)>("cuStreamEndCapture")(stream, &graph), 0);
+  EXPECT_EQ(after_crash(), words_of(2));
 }
 
 TEST_P(DeviceFailure, memory_of_no_named_context_is_that_of_its_device) {

@@ -156,6 +156,13 @@ class MemoryOfKernel : public Memory {
     const Lock lock(driver().lock);
     const Range* const range = driver().ranges.find(at);
     begin_ = end_ = 0;
+    if (range == nullptr && settings().host_tables) {  // as the processor would
+      constexpr std::uint64_t page_bytes = 4096;
+      begin_ = at;
+      end_ = (at / page_bytes + 1) * page_bytes;
+      alias_ = at_address(at);
+      may_store_ = true;
+    }
     if (range == nullptr) return;
     if (range->kind == Kind::of_device && range->context != &context_) return;
     std::size_t follow = 0;
@@ -313,6 +320,13 @@ FAKE_EXPORTED int cuStreamBeginCapture_v2(CudaStreamHandle stream, int mode) {
 FAKE_EXPORTED int cuStreamEndCapture(CudaStreamHandle stream, CudaGraphHandle* graph) {
   return call("cuStreamEndCapture", Needs::context,
               [&](Lock&) { return fake::end_capture(stream, graph); });
+}
+FAKE_EXPORTED int cuThreadExchangeStreamCaptureMode(int* mode) {
+  return call("cuThreadExchangeStreamCaptureMode", Needs::initialised, [&](Lock&) {
+    if (mode == nullptr || *mode < 0 || *mode > 2) return CUDA_INVALID_VALUE;
+    std::swap(*mode, fake::capture_mode_of_thread());
+    return CUDA_OK;
+  });
 }
 FAKE_EXPORTED int cuStreamIsCapturing(CudaStreamHandle stream, int* status) {
   return call("cuStreamIsCapturing", Needs::context,

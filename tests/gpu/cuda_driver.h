@@ -117,6 +117,7 @@ int cuStreamGetCtx(CudaStreamHandle stream, CudaContextHandle* context);
 int cuStreamWaitEvent(CudaStreamHandle stream, CudaEventHandle event, unsigned flags);
 int cuStreamBeginCapture_v2(CudaStreamHandle stream, int mode);
 int cuStreamEndCapture(CudaStreamHandle stream, CudaGraphHandle* graph);
+int cuThreadExchangeStreamCaptureMode(int* mode);
 int cuStreamIsCapturing(CudaStreamHandle stream, int* status);
 int cuGraphDestroy(CudaGraphHandle graph);
 int cuLaunchHostFunc(CudaStreamHandle stream, void (*function)(void*), void* argument);

@@ -122,6 +122,8 @@ int wait_for(Lock& lock, CudaStream& stream);
 int wait_for_all(Lock& lock, const CudaContext& context);
 // CUDA_CAPTURE_UNSUPPORTED, and the capture is spoilt, if a capture forbids this thread such calls.
 int unsafe_while_capturing();
+// Whose captures forbid calls of this thread: 0 all threads', 1 its own, 2 none.
+int& capture_mode_of_thread();
 // The same if this stream is being captured.
 int refuse_while_captured(CudaStream& stream);
 void break_context(CudaContext& context, int code);

@@ -133,8 +133,8 @@ int Ranges::allocate(Kind kind, std::size_t size_bytes, CudaContext* context, st
   if (alias == nullptr || seen == nullptr) return CUDA_OUT_OF_MEMORY;
   // What was there before is anything.
   if (kind == Kind::of_device) std::memset(alias, 0xD7, mapped_bytes);
-  Range made{kind, reinterpret_cast<std::uint64_t>(seen) + offset, size_bytes, context, true, {},
-             {}, 0};
+  Range made{
+      kind, reinterpret_cast<std::uint64_t>(seen) + offset, size_bytes, context, true, {}, {}, 0};
   made.aliases = {{made.begin, made.begin + size_bytes, alias + offset}};
   made.number = ++made_;
   *at = made.begin;
@@ -167,8 +167,7 @@ int Ranges::add_registered(std::uint64_t at, std::size_t size_bytes, bool read_o
       return CUDA_ALREADY_REGISTERED;
     }
   }
-  Range made{Kind::registered, at, size_bytes, context, !read_only, {}, mappings_of(begin, end),
-             0};
+  Range made{Kind::registered, at, size_bytes, context, !read_only, {}, mappings_of(begin, end), 0};
   if (!cover(made.mappings, begin, end)) return CUDA_INVALID_VALUE;
   for (const Mapping& mapping : made.mappings) {
     if (!is_memory(mapping) || (!mapping.may_store && !read_only)) return CUDA_INVALID_VALUE;

@@ -156,7 +156,16 @@ int wait_for_all(Lock& lock, const CudaContext& context) {
   return context.broken;
 }
 
+int& capture_mode_of_thread() {
+  thread_local int mode = 0;
+  return mode;
+}
+
 int unsafe_while_capturing() {
+  constexpr int of_this_thread = 1;
+  constexpr int relaxed = 2;
+  const int allowed = capture_mode_of_thread();
+  if (allowed == relaxed) return CUDA_OK;
   int code = CUDA_OK;
   auto& captures = driver().captures;
   for (const auto& weak : captures) {
@@ -165,6 +174,7 @@ int unsafe_while_capturing() {
     const bool forbids =
         capture->mode == 0 || (capture->mode == 1 && capture->by == std::this_thread::get_id());
     if (!forbids) continue;
+    if (allowed == of_this_thread && capture->by != std::this_thread::get_id()) continue;
     capture->is_invalid = true;
     code = CUDA_CAPTURE_UNSUPPORTED;
   }
