@@ -329,8 +329,8 @@ class Losses {
   }
   // What a start gave up for lack of nodes does not come back beside one of those that went on. If
   // those that were away have all of it by themselves, it does, and where there is a drain that is
-  // reported. A later start than that of the line gave up the line itself, rightly, as its nodes were
-  // lost; a version that it made and was killed before it acknowledged may be there.
+  // reported. A later start than that of the line gave up the line itself, rightly, as its nodes
+  // were lost; a version that it made and was killed before it acknowledged may be there.
   void check_line() {
     if (seen_.restored == UINT64_MAX) return;
     const Made restored{seen_.restored, seen_.restored_start};
