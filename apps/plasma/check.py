@@ -19,7 +19,7 @@ sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "job"))
 from checking import Job, check, check_refused, kill_a_rank, run_check  # noqa: E402
 
 KILLS = 8
-PROBLEM = ["--cells", 24, "--particles", 3000, "--steps", 400]
+PROBLEM = ["--cells", 24, "--particles", 3000, "--steps", 1200]
 
 
 def on(job, ranks):
