@@ -6,6 +6,7 @@
 #include <cerrno>
 
 #include "base/data_checksum.hpp"
+#include "base/files.hpp"
 #include "device/accelerators.hpp"
 #include "device/testing/fake_gpu.hpp"
 
@@ -23,14 +24,7 @@ std::vector<std::byte> random_bytes(std::size_t count) {
 }
 
 bool maps_a_driver() {
-  std::FILE* const maps = std::fopen("/proc/self/maps", "r");
-  bool found = false;
-  char line[4096];
-  while (std::fgets(line, sizeof line, maps) != nullptr) {
-    found = found || std::strstr(line, "libcuda") != nullptr;
-  }
-  std::fclose(maps);
-  return found;
+  return read_kernel_text("/proc/self/maps").find("libcuda") != std::string::npos;
 }
 
 // The first test of the program: the ones after it load a driver.

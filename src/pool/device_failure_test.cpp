@@ -50,6 +50,18 @@ class DeviceFailure : public PoolTest, public testing::WithParamInterface<ArrayM
     const auto committed = pool_->commit();
     ASSERT_TRUE(committed.ok()) << committed.status().message();
   }
+  // Versions 1 to 4, while the stream already stores what is in none of them.
+  void commit_four_beside(void* stream) {
+    const Words later = words_of(-1);
+    for (std::int64_t version = 1; version <= 4; ++version) {
+      const Words contents = words_of(version);
+      gpu_.store(buffer_, contents.data(), elements * 8, stream);
+      ASSERT_TRUE(pool_->commit_begin().ok());
+      gpu_.store(buffer_, later.data(), elements * 8, stream);
+      ASSERT_TRUE(pool_->commit_wait().ok());
+      gpu_.synchronise(stream);
+    }
+  }
   Words after_crash() {
     crash();
     open();
@@ -183,15 +195,7 @@ TEST_P(DeviceFailure, without_room_the_transfer_is_waited_for) {
   EXPECT_EQ(pool_->status().lacking_snapshots, 1U);
   void* const stream = gpu_.make_stream();
   ASSERT_TRUE(pool_->set_stream(ProgramStream{stream}).ok());
-  const Words later = words_of(-1);
-  for (std::int64_t version = 1; version <= 4; ++version) {
-    const Words contents = words_of(version);
-    gpu_.store(buffer_, contents.data(), elements * 8, stream);
-    ASSERT_TRUE(pool_->commit_begin().ok());
-    gpu_.store(buffer_, later.data(), elements * 8, stream);
-    ASSERT_TRUE(pool_->commit_wait().ok());
-    gpu_.synchronise(stream);
-  }
+  commit_four_beside(stream);
   EXPECT_EQ(after_crash(), words_of(4));
   gpu_.leave_enough();
   start();
@@ -200,21 +204,13 @@ TEST_P(DeviceFailure, without_room_the_transfer_is_waited_for) {
 
 TEST_P(DeviceFailure, a_little_room_is_enough_for_what_needs_little) {
   void* const stream = gpu_.make_stream();
-  const Words later = words_of(-1);
   for (const std::uint64_t room :
        {std::uint64_t{100}, std::uint64_t{2000}, elements * 8, elements * 8 + 100}) {
     image_.clear();
     gpu_.leave(room);
     start();
     ASSERT_TRUE(pool_->set_stream(ProgramStream{stream}).ok());
-    for (std::int64_t version = 1; version <= 4; ++version) {
-      const Words contents = words_of(version);
-      gpu_.store(buffer_, contents.data(), elements * 8, stream);
-      ASSERT_TRUE(pool_->commit_begin().ok());
-      gpu_.store(buffer_, later.data(), elements * 8, stream);
-      ASSERT_TRUE(pool_->commit_wait().ok());
-      gpu_.synchronise(stream);
-    }
+    commit_four_beside(stream);
     EXPECT_EQ(after_crash(), words_of(4)) << room;
     pool_.reset();
   }
@@ -226,15 +222,7 @@ TEST_P(DeviceFailure, a_pool_that_can_not_be_registered_is_saved_through_the_hos
   start();
   void* const stream = gpu_.make_stream();
   ASSERT_TRUE(pool_->set_stream(ProgramStream{stream}).ok());
-  const Words later = words_of(-1);
-  for (std::int64_t version = 1; version <= 4; ++version) {
-    const Words contents = words_of(version);
-    gpu_.store(buffer_, contents.data(), elements * 8, stream);
-    ASSERT_TRUE(pool_->commit_begin().ok());
-    gpu_.store(buffer_, later.data(), elements * 8, stream);
-    ASSERT_TRUE(pool_->commit_wait().ok());
-    gpu_.synchronise(stream);
-  }
+  commit_four_beside(stream);
   const Status verified =
       verify_and_copy(pool_->device(), array_->entry(), geometry_.block_bytes, nullptr, nullptr);
   EXPECT_TRUE(verified.ok()) << verified.message();

@@ -89,6 +89,20 @@ class GpuPool : public testing::TestWithParam<perdure_mode> {
     gpu_.store(buffer_, contents.data(), cells * sizeof(double), stream_);
   }
 
+  // Versions 1 to `last`, while the stream already stores what is in none of them.
+  void commit_beside_later_stores(int last) {
+    const Cells later = cells_of(-1);
+    for (int version = 1; version <= last; ++version) {
+      const Cells contents = cells_of(version);
+      ask_for(contents);
+      ASSERT_EQ(perdure_commit_begin(job_.pool), PERDURE_OK) << perdure_last_error();
+      ask_for(later);
+      ASSERT_EQ(perdure_commit_wait(job_.pool, nullptr), PERDURE_OK) << perdure_last_error();
+      gpu_.synchronise(stream_);
+      EXPECT_EQ(gpu_.read<double>(buffer_, cells), later);
+    }
+  }
+
   TemporaryDirectory directory_;
   std::string path_ = directory_.path() + "/pool";
   FakeGpu gpu_;
@@ -120,16 +134,7 @@ TEST_P(GpuPool, what_was_committed_comes_back) {
 TEST_P(GpuPool, a_commit_takes_what_the_stream_had_been_asked_for) {
   start();
   ASSERT_EQ(perdure_stream(job_.pool, PERDURE_STREAM_CUDA, stream_), PERDURE_OK);
-  const Cells later = cells_of(-1);
-  for (int version = 1; version <= 5; ++version) {
-    const Cells contents = cells_of(version);
-    ask_for(contents);
-    ASSERT_EQ(perdure_commit_begin(job_.pool), PERDURE_OK) << perdure_last_error();
-    ask_for(later);
-    ASSERT_EQ(perdure_commit_wait(job_.pool, nullptr), PERDURE_OK) << perdure_last_error();
-    gpu_.synchronise(stream_);
-    EXPECT_EQ(gpu_.read<double>(buffer_, cells), later);
-  }
+  commit_beside_later_stores(5);
   job_.close();
   EXPECT_EQ(newest(path_, GetParam()), cells_of(5));
 }
@@ -176,15 +181,7 @@ TEST_P(GpuPool, a_pool_on_a_disk_is_saved_through_the_host) {
       EXPECT_EQ(gpu_.read<double>(buffer_, cells), cells_of(4));
     }
     ASSERT_EQ(perdure_stream(job_.pool, PERDURE_STREAM_CUDA, stream_), PERDURE_OK);
-    const Cells later = cells_of(-1);
-    for (int version = 1; version <= 4; ++version) {
-      const Cells contents = cells_of(version);
-      ask_for(contents);
-      ASSERT_EQ(perdure_commit_begin(job_.pool), PERDURE_OK) << perdure_last_error();
-      ask_for(later);
-      ASSERT_EQ(perdure_commit_wait(job_.pool, nullptr), PERDURE_OK) << perdure_last_error();
-      gpu_.synchronise(stream_);
-    }
+    commit_beside_later_stores(4);
     job_.close();
   }
   EXPECT_EQ(newest(path_, GetParam()), cells_of(4));
