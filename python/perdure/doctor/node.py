@@ -107,8 +107,9 @@ def _gpu(machine: Machine) -> Check:
     if version or machine.has("sys/module/nvidia"):
         number = re.search(r"\b\d+\.\d+(?:\.\d+)?\b", version[0] if version else "")
         found = f"NVIDIA's driver {number[0]}" if number else "NVIDIA's driver"
-        return Check("GPU", OK, found, "memory of the GPU is refused as a buffer; while CUDA is in "
-                     "use, log mode compares whole arrays", facts={"driver": "nvidia"})
+        return Check("GPU", OK, found, "arrays in copy and log mode may be in memory of the GPU; "
+                     "while CUDA is in use, log mode compares the others whole",
+                     facts={"driver": "nvidia"})
     if machine.has("sys/module/amdgpu") and machine.has("dev/kfd"):
         return Check("GPU", NOTE, "AMD's driver", "log mode does not see what the GPU stores to "
                      "memory of the host", "give arrays in log mode the flag PERDURE_COMPARE, or "
