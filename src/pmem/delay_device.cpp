@@ -77,6 +77,7 @@ class DelayDevice final : public ForwardingDevice {
         bucket_(std::move(bucket)) {}
 
   DeviceFile file() const override { return device().file(); }
+  void renamed(const std::string& path) override { device().renamed(path); }
   DeviceDescription describe() const override {
     DeviceDescription description = device().describe();
     const char* const modes[] = {" (virtual clock)", " (wait)", " (drain)"};

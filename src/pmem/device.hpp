@@ -72,6 +72,8 @@ class Device {
 
   virtual DeviceDescription describe() const = 0;
   virtual DeviceFile file() const { return {}; }
+  // The file has this path from now on. While no other thread uses the device.
+  virtual void renamed(const std::string& path) { (void)path; }
   virtual std::byte* base() const = 0;
   virtual std::uint64_t size_bytes() const = 0;
   virtual DeviceCounters counters() const = 0;

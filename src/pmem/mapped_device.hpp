@@ -33,6 +33,7 @@ class MappedDevice : public Device {
     return {mapped_.file().path, mapped_.file().kind == FileKind::dax};
   }
 
+  void renamed(const std::string& path) override { mapped_.renamed(path); }
   Status check() const override { return mapped_.check(); }
   std::uint64_t allocated_bytes() const override { return mapped_.allocated_bytes(); }
   std::uint64_t next_allocated(std::uint64_t offset) const override {

@@ -39,6 +39,7 @@ class MappedFile {
   static Result<MappedFile> map(OpenFile file);
 
   const OpenFile& file() const { return file_; }
+  void renamed(const std::string& path) { file_.path = path; }
   std::byte* base() const { return addresses_.base(); }
   std::uint64_t size_bytes() const { return size_; }
 

@@ -223,6 +223,7 @@ Result<std::uint64_t> Pool::restart_changed() {
 Status Pool::finish_change() {
   if (change_->any_by_hand()) PERDURE_TRY(forget_version(change_->old().version()));  // pool.R5
   PERDURE_TRY(change_->finish());
+  device_->renamed(change_->old().directory().path_of(rank_file_name(group_.rank())));
   change_.reset();
   status_.old_ranks = group_.ranks();
   files_.set_old_ranks(0);

@@ -45,6 +45,8 @@ class LosingDevice final : public Device {
   LosingDevice& operator=(const LosingDevice&) = delete;
 
   DeviceDescription describe() const override { return file_->describe(); }
+  DeviceFile file() const override { return file_->file(); }
+  void renamed(const std::string& path) override { file_->renamed(path); }
   std::byte* base() const override { return loses_ ? memory_ : file_->base(); }
   std::uint64_t size_bytes() const override { return file_->size_bytes(); }
   DeviceCounters counters() const override { return file_->counters(); }

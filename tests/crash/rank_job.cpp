@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <filesystem>
 #include <mutex>
 #include <random>
 #include <thread>
@@ -90,6 +91,8 @@ class Member {
       version_ = made.value();
     }
     if (commits > 0 && pool_->status().old_ranks != group_.ranks()) wrong("old_ranks stays");
+    const std::string path = pool_->device().file().path;
+    if (commits > 0 && !std::filesystem::exists(path)) wrong("the device's file is not " + path);
     const std::lock_guard<std::mutex> lock(mutex_);
     result_.newest = version_;
   }
