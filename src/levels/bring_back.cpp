@@ -63,6 +63,10 @@ Result<bool> BringBack::exists() const {
   return words[0] != 0;
 }
 
+Status BringBack::make_directory() const {
+  return make_pool_directory(directory_, trust_).status();
+}
+
 Result<std::uint64_t> BringBack::new_generation(const Census& census, std::uint64_t above) const {
   const std::uint64_t now_ms = wall_clock_ns() / 1'000'000;
   std::uint64_t words[] = {std::max(now_ms << chance_bits, above + 1)};
@@ -122,9 +126,12 @@ Status BringBack::receive_file(std::uint32_t from, std::uint64_t generation) con
   return directory.value().rename_file(fresh, name);
 }
 
+// In place of that of other ranks, whose pool had been begun and was lost (other_ranks.hpp).
 Status BringBack::note_job_here(const JobRecord& job) const {
   PERDURE_TRY_ASSIGN(const auto directory, Directory::open(directory_, trust_));
-  if (directory.holds(job_record_name)) return Status::success();
+  const auto there = read_job_record(directory);
+  const bool of_others = there.ok() && there.value().ranks != job.ranks;
+  if (directory.holds(job_record_name) && !of_others) return Status::success();
   return write_job_record(directory, job, group_.rank());
 }
 
@@ -212,10 +219,10 @@ Result<VersionId> BringBack::image_behind(const Pool& pool) {
 }
 
 // The image belongs beside its guard, so that the other files stay free.
-Result<LevelFile> BringBack::free_image(VersionId id) const {
+Result<LevelFile> BringBack::free_image(std::uint32_t rank, VersionId id) const {
   PERDURE_TRY_ASSIGN(const auto directory, make_pool_directory(directory_, trust_));
   const auto held = [&](SealedKind kind, std::uint32_t slot) {
-    const auto file = LevelFile::open(directory, {kind, group_.rank(), slot}, trust_);
+    const auto file = LevelFile::open(directory, {kind, rank, slot}, trust_);
     const bool whole = file.ok() && file.value().whole();
     return whole ? file.value().header().id : VersionId{};
   };
@@ -228,7 +235,7 @@ Result<LevelFile> BringBack::free_image(VersionId id) const {
     best = slot;
     oldest = age;
   }
-  return LevelFile::open_or_make(directory, {SealedKind::image, group_.rank(), best}, trust_);
+  return LevelFile::open_or_make(directory, {SealedKind::image, rank, best}, trust_);
 }
 
 Status BringBack::move_image(const JobRecord& job, std::uint32_t from, std::uint32_t rank,
@@ -262,12 +269,10 @@ Status BringBack::move_image(const JobRecord& job, std::uint32_t from, std::uint
 }
 
 Result<BringBack::Prepared> BringBack::prepare(const Census& census, const GroupRebuild& rebuild,
-                                               VersionId id) const {
+                                               VersionId id,
+                                               const std::vector<std::uint32_t>& rebuilders) const {
   const GuardContents& contents = rebuild.files.contents;
   Prepared prepared;
-  for (const std::uint32_t member : rebuild.lost) {
-    prepared.rebuilders.push_back(contents.members[member]);
-  }
   PERDURE_TRY_ASSIGN(const auto directory, make_pool_directory(directory_, trust_));
   for (const LevelFileFact& fact : census.levels) {
     const auto member = std::ranges::find(contents.members, fact.name.rank);
@@ -280,11 +285,11 @@ Result<BringBack::Prepared> BringBack::prepare(const Census& census, const Group
     prepared.held.push_back({index, image ? file.get() : nullptr, image ? nullptr : file.get()});
     prepared.open.push_back(std::move(file));
   }
-  const auto mine = std::ranges::find(prepared.rebuilders, group_.rank());
-  if (mine == prepared.rebuilders.end()) return prepared;
-  const std::uint32_t member =
-      rebuild.lost[static_cast<std::size_t>(mine - prepared.rebuilders.begin())];
-  PERDURE_TRY_ASSIGN(auto image, free_image(id));
+  const auto mine = std::ranges::find(rebuilders, group_.rank());
+  if (mine == rebuilders.end()) return prepared;
+  const std::uint32_t member = rebuild.lost[static_cast<std::size_t>(mine - rebuilders.begin())];
+  prepared.rank = contents.members[member];
+  PERDURE_TRY_ASSIGN(auto image, free_image(prepared.rank, id));
   prepared.image_bytes = contents.image_bytes[member];
   PERDURE_TRY(image.begin(prepared.image_bytes));
   prepared.image = std::make_unique<LevelFile>(std::move(image));
@@ -293,14 +298,36 @@ Result<BringBack::Prepared> BringBack::prepare(const Census& census, const Group
 
 // What can fail on one rank alone comes before the agreement: nobody waits for its messages then.
 Status BringBack::rebuild(const Census& census, const GroupRebuild& rebuild, const JobRecord& job,
-                          VersionId id) {
-  auto prepared = prepare(census, rebuild, id);
+                          VersionId id, const std::vector<std::uint32_t>& rebuilders) {
+  auto prepared = prepare(census, rebuild, id, rebuilders);
   PERDURE_TRY(agree(group_, prepared.status()));
   LevelFile* const image = prepared.value().image.get();
-  PERDURE_TRY(rebuild_images(group_, rebuild.files, rebuild.lost, prepared.value().rebuilders,
-                             prepared.value().held, image));
+  PERDURE_TRY(rebuild_images(group_, rebuild.files, rebuild.lost, rebuilders, prepared.value().held,
+                             image));
   if (image == nullptr) return Status::success();
-  return image->complete({SealedKind::image, job, group_.rank(), id, prepared.value().image_bytes});
+  return image->complete(
+      {SealedKind::image, job, prepared.value().rank, id, prepared.value().image_bytes});
+}
+
+// One after the other: a rank of this job may have to make several.
+Result<std::vector<std::uint32_t>> BringBack::rebuild_lost(const Census& census,
+                                                           const RecoveryPlan& plan) {
+  JobRecord job = census.job;
+  job.lineage = plan.lineage;
+  std::vector<std::uint32_t> at = plan.image_at;
+  Status local;
+  for (const GroupRebuild& group : plan.rebuilds) {
+    for (const std::uint32_t member : group.lost) {
+      GroupRebuild one = group;
+      one.lost = {member};
+      const std::uint32_t rank = group.files.contents.members[member];
+      at[rank] = rank % group_.ranks();
+      const Status step = rebuild(census, one, job, plan.id, {at[rank]});
+      if (local.ok()) local = step;
+    }
+  }
+  PERDURE_TRY(agree(group_, local));
+  return at;
 }
 
 // levels.B2: every rank's new file is there.
@@ -331,8 +358,8 @@ Status BringBack::use_own_images(const JobRecord& job, VersionId id, std::uint64
   return agree(group_, take_places(job));
 }
 
-Result<std::string> BringBack::use_drained(const Manifest& manifest,
-                                           std::uint64_t incarnation_max) {
+Result<std::string> BringBack::use_drained(const Manifest& manifest, std::uint64_t incarnation_max,
+                                           const JobRecord& here) {
   const auto fetch = [&]() -> Status {
     PERDURE_TRY(make_pool_directory(directory_, trust_).status());
     PERDURE_TRY_ASSIGN(auto image, free_image(manifest.id));
@@ -340,7 +367,9 @@ Result<std::string> BringBack::use_drained(const Manifest& manifest,
   };
   PERDURE_TRY(agree(group_, fetch()));
   PERDURE_TRY_ASSIGN(const auto generation, new_generation({}, incarnation_max));
-  PERDURE_TRY(use_own_images(manifest.job, manifest.id, generation));
+  JobRecord job = manifest.job;
+  if (here.ranks != 0) job.generation = here.ranks == job.ranks ? here.generation : generation;
+  PERDURE_TRY(use_own_images(job, manifest.id, generation));
   return sentence("version ", manifest.id.version, " was brought back from ", manifest.directory);
 }
 
@@ -363,10 +392,12 @@ Result<std::string> BringBack::use_images(const Census& census, const JobId& lin
   }
   PERDURE_TRY(agree(group_, local));
   for (const GroupRebuild& group : plan->rebuilds) {
+    std::vector<std::uint32_t> rebuilders;
     for (const std::uint32_t member : group.lost) {
-      rebuilt.insert(group.files.contents.members[member]);
+      rebuilders.push_back(group.files.contents.members[member]);
     }
-    const Status step = rebuild(census, group, job, plan->id);
+    rebuilt.insert(rebuilders.begin(), rebuilders.end());
+    const Status step = rebuild(census, group, job, plan->id, rebuilders);
     if (local.ok()) local = step;
   }
   PERDURE_TRY(agree(group_, local));

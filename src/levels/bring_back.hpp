@@ -60,6 +60,8 @@ class BringBack {
 
   // Whether any node has the pool.
   Result<bool> exists() const;
+  // Makes the pool's directory on this node, if it is not there. Local.
+  Status make_directory() const;
   // Moves the newest file of each rank to the rank's node, and writes the job's record where a node
   // lacks it. Says what was moved; empty: nothing had to be. Code::not_found if some rank's is on
   // no node: use_images() is next.
@@ -72,8 +74,13 @@ class BringBack {
   Result<std::string> use_images(const Census& census, const JobId& lineage);
   // Every rank gets its image of a version that was drained, in the lineage that the manifest's job
   // says. `incarnation_max` is the highest that the place knows.
-  Result<std::string> use_drained(const Manifest& manifest, std::uint64_t incarnation_max);
-  // The same, where the images of `id` are on each rank's node already.
+  // `here` is the record of the nodes, without ranks if they have none.
+  Result<std::string> use_drained(const Manifest& manifest, std::uint64_t incarnation_max,
+                                  const JobRecord& here);
+  // [collective] The images of a plan for a pool of whatever number of ranks: those that are lost
+  // are rebuilt. Where they are then, by the pool's rank, as RecoveryPlan::image_at.
+  Result<std::vector<std::uint32_t>> rebuild_lost(const Census& census, const RecoveryPlan& plan);
+  // As use_drained(), where the images of `id` are on each rank's node already.
   Status use_own_images(const JobRecord& job, VersionId id, std::uint64_t generation);
   // levels.B1: of a file that is made, or of the next incarnation. Collective.
   Result<std::uint64_t> new_generation(const Census& census, std::uint64_t above = 0) const;
@@ -82,28 +89,31 @@ class BringBack {
   Result<VersionId> image_behind(const Pool& pool);
   // This rank's image of the version, whose data were read; Code::not_found, damaged.
   Result<LevelFile> own_image(VersionId id) const { return image_of(group_.rank(), id); }
-  // A file for this rank's image of the version: one without contents, or else the oldest.
-  Result<LevelFile> free_image(VersionId id) const;
+  // The same of any rank of the pool.
+  Result<LevelFile> image_of(std::uint32_t rank, VersionId id) const;
+  // A file for a rank's image of the version: one without contents, or else the oldest.
+  Result<LevelFile> free_image(VersionId id) const { return free_image(group_.rank(), id); }
+  Result<LevelFile> free_image(std::uint32_t rank, VersionId id) const;
 
  private:
   std::vector<VersionId> images_like(const Pool& pool) const;
   Result<FileHandle> lock(std::uint32_t rank) const;
   Status send_file(std::uint32_t to) const;
   Status receive_file(std::uint32_t from, std::uint64_t generation) const;
-  Result<LevelFile> image_of(std::uint32_t rank, VersionId id) const;
   Status note_job_here(const JobRecord& job) const;
   Status move_image(const JobRecord& job, std::uint32_t from, std::uint32_t rank, VersionId id);
   // This rank's part of a rebuild: what it reads, and what it makes.
   struct Prepared {
-    std::vector<std::uint32_t> rebuilders;
+    std::uint32_t rank = 0;  // of the pool, whose image it is
     std::vector<std::unique_ptr<LevelFile>> open;
     std::vector<HeldFile> held;
     std::unique_ptr<LevelFile> image;
     std::uint64_t image_bytes = 0;
   };
-  Result<Prepared> prepare(const Census& census, const GroupRebuild& rebuild, VersionId id) const;
+  Result<Prepared> prepare(const Census& census, const GroupRebuild& rebuild, VersionId id,
+                           const std::vector<std::uint32_t>& rebuilders) const;
   Status rebuild(const Census& census, const GroupRebuild& rebuild, const JobRecord& job,
-                 VersionId id);
+                 VersionId id, const std::vector<std::uint32_t>& rebuilders);
   Status take_places(const JobRecord& job) const;
 
   Group& group_;

@@ -31,8 +31,8 @@ struct NodeView {
 // on machines of one kind. Where a fact is, its reader knows.
 template <typename Pass>
 void pass_fields(Pass& pass, LevelFileFact& fact) {
-  pass(fact.name, fact.job, fact.lineage, fact.id, fact.payload_bytes, fact.guard.members,
-       fact.guard.losses, fact.guard.image_bytes, fact.guard.image_checksums);
+  pass(fact.name, fact.job, fact.lineage, fact.ranks, fact.id, fact.payload_bytes,
+       fact.guard.members, fact.guard.losses, fact.guard.image_bytes, fact.guard.image_checksums);
 }
 
 template <typename Pass>
@@ -50,8 +50,8 @@ void pass_fields(Pass& pass, DamagedFileFact& fact) {
 template <typename Pass>
 void pass_fields(Pass& pass, NodeView& view) {
   JobRecord& job = view.job;
-  pass(view.host, view.record, job.job_id, job.job_name, job.ranks, job.created_ns, view.files,
-       view.levels, view.parts, view.damaged);
+  pass(view.host, view.record, job.job_id, job.job_name, job.ranks, job.created_ns, job.generation,
+       view.files, view.levels, view.parts, view.damaged);
 }
 
 class Writer {
@@ -147,7 +147,9 @@ void look_at_pool_file(const Directory& directory, const std::string& name, Trus
                         0,
                         identity.image_shares != 0 && identity.image_version == judged.head &&
                             judged.next() == judged.head + 1,
-                        lineage_of(identity.job_id, identity.lineage)});
+                        lineage_of(identity.job_id, identity.lineage),
+                        identity.ranks,
+                        judged.next() > judged.head + 1});
 }
 
 void look_at_level_file(const Directory& directory, const LevelFileName& name, Trust trust,
@@ -156,8 +158,8 @@ void look_at_level_file(const Directory& directory, const LevelFileName& name, T
   if (!file.ok() || !file.value().whole()) return;
   const SealedHeader& header = file.value().header();
   if (header.rank != name.rank || header.kind != name.kind) return;
-  LevelFileFact fact{name, header.job.job_id,     header.id, header.payload_bytes, 0,
-                     {},   lineage_of(header.job)};
+  LevelFileFact fact{name, header.job.job_id,      header.id,       header.payload_bytes, 0,
+                     {},   lineage_of(header.job), header.job.ranks};
   if (name.kind == SealedKind::guard) {
     auto contents = guard_contents(file.value());
     if (!contents.ok()) return;
@@ -196,6 +198,19 @@ std::uint32_t leader_of(const std::vector<std::uint32_t>& nodes, std::uint32_t r
 }
 
 }  // namespace
+
+std::uint64_t youngest_age(const Directory& directory, const JobId& job, Trust trust) {
+  std::uint64_t youngest = 0;
+  const auto names = directory.names();
+  NodeView view;
+  for (const std::string& name : names.ok() ? names.value() : std::vector<std::string>()) {
+    if (rank_of_file(name)) look_at_pool_file(directory, name, trust, view);
+  }
+  for (const PoolFileFact& file : view.files) {
+    if (file.job == job) youngest = std::max(youngest, file.age());
+  }
+  return youngest;
+}
 
 std::vector<const PoolFileFact*> Census::files_in_use() const {
   std::vector<const PoolFileFact*> in_use(job.ranks, nullptr);
@@ -286,13 +301,16 @@ Status add_view(const NodeView& view, const std::string& directory, Census& cens
   if (view.record && view.job.job_id != census.job.job_id) return foreign(view.job.job_id);
   for (const PoolFileFact& file : view.files) {
     if (file.job == census.job.job_id) {
-      census.files.push_back(file);
+      const bool counts =
+          file.ranks == census.job.ranks && file.generation >= census.job.generation;
+      if (counts) census.files.push_back(file);
     } else if (!view.record && file.head.version > 0) {
       return foreign(file.job);
     }
   }
   for (const LevelFileFact& file : view.levels) {
-    if (file.job == census.job.job_id) census.levels.push_back(file);
+    const bool counts = file.job == census.job.job_id && file.ranks == census.job.ranks;
+    if (counts) census.levels.push_back(file);
   }
   census.parts.insert(census.parts.end(), view.parts.begin(), view.parts.end());
   census.damaged.insert(census.damaged.end(), view.damaged.begin(), view.damaged.end());

@@ -34,6 +34,8 @@ struct PoolFileFact {
   std::uint32_t at = 0;   // a rank of the node that has it
   bool of_image = false;  // files that are committed with the pool are in the rank's image
   JobId lineage = {};
+  std::uint32_t ranks = 0;  // of the pool that it belongs to
+  bool restored = false;    // it went back to its head, and has not committed since
   // Of the start of the job that last made it, or committed to it (bring_back.hpp, levels.B1).
   std::uint64_t age() const { return std::max(generation, head.incarnation); }
 };
@@ -45,6 +47,7 @@ struct LevelFileFact {
   std::uint32_t at = 0;
   GuardContents guard = {};  // of a guard
   JobId lineage = {};
+  std::uint32_t ranks = 0;  // of the job that made it
 };
 
 // Of a cached file that is committed with the pool.
@@ -77,8 +80,10 @@ struct Census {
   std::vector<DamagedFileFact> damaged;
   std::vector<History> histories;  // of lineages that are here, where that is known
 
-  // Both on the same node.
-  bool near(std::uint32_t rank, std::uint32_t other) const { return nodes[rank] == nodes[other]; }
+  // Both on the same node. The pool may have ranks that the job has not.
+  bool near(std::uint32_t rank, std::uint32_t other) const {
+    return rank < nodes.size() && other < nodes.size() && nodes[rank] == nodes[other];
+  }
   // By rank the file that was in use last, of lineage(), as no pool has files of two; null: none is
   // there. Others of a rank are what it left behind when it moved, or when others went on without
   // it.
@@ -100,12 +105,15 @@ struct Census {
   }
 };
 
+// The highest age() of the job's files in a node's directory. Local.
+std::uint64_t youngest_age(const Directory& directory, const JobId& job, Trust trust);
+
 // [collective] Bytes of all ranks, in order of ranks.
 Result<std::vector<std::vector<std::byte>>> gather_everywhere(Group& group,
                                                               std::span<const std::byte> own);
 
 // The same without a job: each of the directories is the pool's on one node, in whose place `at`
-// counts. Local.
+// counts. Files of before the pool got another number of ranks do not count. Local.
 Result<Census> census_of(const std::vector<std::string>& directories, Trust trust);
 
 // [collective] Looks at the pool `directory` on every node. Code::not_found if no node has a job

@@ -100,6 +100,7 @@ std::vector<VersionId> whole_versions(const std::vector<LevelFile>& images,
   std::vector<VersionId> ids;
   for (const LevelFile& image : images) {
     if (!image.whole() || !same_lineage(image.header().job, job)) continue;
+    if (image.header().job.ranks != job.ranks) continue;
     const VersionId id = image.header().id;
     const auto guards_it = [&](const LevelFile& guard) {
       if (!guard.whole() || guard.header().id != id) return false;

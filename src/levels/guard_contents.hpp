@@ -19,8 +19,8 @@ inline Stripes stripes_of(const GuardContents& contents) {
 
 std::vector<std::byte> contents_bytes(const GuardContents& contents);
 
-// Versions of this job's lineage of which a rank has its image and, if it belongs to a failure
-// group, a guard of it.
+// Versions of this job's lineage and number of ranks of which a rank has its image and, if it
+// belongs to a failure group, a guard of it.
 std::vector<VersionId> whole_versions(const std::vector<LevelFile>& images,
                                       const std::vector<LevelFile>& guards, const JobRecord& job,
                                       const std::vector<std::uint32_t>& members);

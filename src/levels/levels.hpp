@@ -115,6 +115,7 @@ class Levels final : public VersionTaker {
 
   std::string whole_elsewhere() const override { return whole_elsewhere_; }
   void release(std::uint64_t version) override;
+  Status changed(const Catalogue& newest) override;
   std::span<std::uint64_t> words() override;
   void committed(const Catalogue& catalogue) override;
   Status restoring(const Catalogue& target, std::uint64_t incarnation) override;
@@ -161,7 +162,9 @@ class Levels final : public VersionTaker {
   void drain_last(std::uint64_t start_ns);
   Status choose_groups();
   Status start(Pool& pool);
+  Status start_files();
   Status open_files();
+  Status remove_of_others() const;
   Status find_whole();
   Status give_up_newer(std::uint64_t held);
   Status abandon_drained(VersionId held, std::uint64_t incarnation_max) const;

@@ -287,32 +287,36 @@ Result<FoundVersions> find_versions(const std::string& place, const std::optiona
   return versions;
 }
 
-Status read_image(const Manifest& manifest, std::uint32_t rank, LevelFile& to) {
-  PERDURE_TRY_ASSIGN(const auto version, open_level_directory(manifest.directory));
+Result<FoundImage> find_image(const Manifest& manifest, std::uint32_t rank) {
+  PERDURE_TRY_ASSIGN(auto version, open_level_directory(manifest.directory));
   for (const ManifestFile& file : manifest.files) {
     if (std::ranges::find(file.ranks, rank) == file.ranks.end()) continue;
-    PERDURE_TRY_ASSIGN(const auto held, read_node_file(version, file.node));
+    PERDURE_TRY_ASSIGN(auto held, read_node_file(version, file.node));
     const auto image = std::ranges::find(held.images, rank, &NodeImage::rank);
     if (!(held.job.job_id == manifest.job.job_id) || held.id != manifest.id ||
         held.bytes != file.bytes || held.checksum != file.checksum || image == held.images.end()) {
       return Status(Code::damaged, version.path_of(node_file_name(file.node)),
                     " is not the one that the manifest names");
     }
-    SealedHeader header;
-    PERDURE_TRY(read_node_image(
-        version, held, *image,
-        [&](const SealedHeader& its) {
-          header = its;
-          return to.begin(header.payload_bytes);
-        },
-        [&to](std::uint64_t offset, std::span<const std::byte> bytes) {
-          to.write(offset, bytes);
-        }));
-    header.job = manifest.job;  // of the lineage that goes on from it
-    return to.complete(header);
+    const NodeImage its = *image;
+    return FoundImage{std::move(version), std::move(held), its};
   }
   return Status(Code::not_found, manifest.directory, " holds ranks 0 to ", manifest.job.ranks - 1,
                 ", not ", rank);
+}
+
+Status read_image(const Manifest& manifest, std::uint32_t rank, LevelFile& to) {
+  PERDURE_TRY_ASSIGN(const FoundImage found, find_image(manifest, rank));
+  SealedHeader header;
+  PERDURE_TRY(read_node_image(
+      found.version, found.file, found.image,
+      [&](const SealedHeader& its) {
+        header = its;
+        return to.begin(header.payload_bytes);
+      },
+      [&to](std::uint64_t offset, std::span<const std::byte> bytes) { to.write(offset, bytes); }));
+  header.job = manifest.job;  // of the lineage that goes on from it
+  return to.complete(header);
 }
 
 Status abandon_versions(const std::string& place, const JobId& lineage, VersionId held,

@@ -77,6 +77,14 @@ struct FoundVersions {
 // Of the lineage that the newest lease names if none is given. An empty place has no versions.
 Result<FoundVersions> find_versions(const std::string& place, const std::optional<JobId>& lineage);
 
+// Where a rank's image is. Code::damaged if it is not what the manifest names.
+struct FoundImage {
+  Directory version;
+  NodeFile file;
+  NodeImage image;
+};
+Result<FoundImage> find_image(const Manifest& manifest, std::uint32_t rank);
+
 // Reads the image of a rank into `to`, which has no contents unless it returns success.
 Status read_image(const Manifest& manifest, std::uint32_t rank, LevelFile& to);
 

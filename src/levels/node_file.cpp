@@ -237,6 +237,14 @@ Result<Seal> read_image_seal(const FileHandle& handle, const std::string& path,
                 image.rank, " that it lists, or it is damaged");
 }
 
+// Bytes from `at` on of the file.
+Status check_chunk(const std::string& path, std::uint64_t at, const Seal& seal,
+                   std::uint64_t number, std::span<const std::byte> chunk) {
+  if (crc64(chunk.data(), chunk.size()) == seal.checksums[number]) return Status::success();
+  return Status(Code::damaged, path, ": bytes ", at, " to ", at + chunk.size() - 1, ", of rank ",
+                seal.header.rank, ", do not have their checksum");
+}
+
 }  // namespace
 
 Result<DrainedImage> image_of_file(const LevelFile& file) {
@@ -327,6 +335,41 @@ Result<NodeFile> read_node_file(const Directory& directory, std::uint32_t lowest
                   std::move(*images)};
 }
 
+Result<NodeImageReader> NodeImageReader::open(const Directory& directory, const NodeFile& file,
+                                              const NodeImage& image) {
+  const std::string name = node_file_name(file.images.front().rank);
+  const std::string path = directory.path_of(name);
+  PERDURE_TRY_ASSIGN(auto handle, directory.open_file(name, FileAccess::read));
+  PERDURE_TRY_ASSIGN(Seal seal, read_image_seal(handle, path, file, image));
+  return NodeImageReader(std::move(handle), path, image.offset + sealed_payload_offset,
+                         std::move(seal));
+}
+
+Status NodeImageReader::load(std::uint64_t chunk) {
+  const std::uint64_t at = chunk * sealed_chunk_bytes;
+  loaded_.reset();
+  chunk_.resize(std::min(sealed_chunk_bytes, seal_.header.payload_bytes - at));
+  PERDURE_TRY(read_at(file_, path_, begin_ + at, chunk_));
+  PERDURE_TRY(check_chunk(path_, begin_ + at, seal_, chunk, chunk_));
+  loaded_ = chunk;
+  return Status::success();
+}
+
+Status NodeImageReader::read(std::uint64_t offset, std::uint64_t count, std::byte* to) {
+  PERDURE_ASSERT(offset + count <= seal_.header.payload_bytes);
+  while (count > 0) {
+    const std::uint64_t chunk = offset / sealed_chunk_bytes;
+    if (loaded_ != chunk) PERDURE_TRY(load(chunk));
+    const std::uint64_t within = offset % sealed_chunk_bytes;
+    const std::uint64_t bytes = std::min<std::uint64_t>(count, chunk_.size() - within);
+    std::memcpy(to, chunk_.data() + within, bytes);
+    offset += bytes;
+    count -= bytes;
+    to += bytes;
+  }
+  return Status::success();
+}
+
 Status read_node_image(
     const Directory& directory, const NodeFile& file, const NodeImage& image,
     const std::function<Status(const SealedHeader& header)>& begin,
@@ -341,11 +384,7 @@ Status read_node_image(
   for (std::uint64_t at = 0; at < seal.header.payload_bytes; at += chunk.size()) {
     chunk.resize(std::min(sealed_chunk_bytes, seal.header.payload_bytes - at));
     PERDURE_TRY(read_at(handle, path, payload + at, chunk));
-    if (crc64(chunk.data(), chunk.size()) != seal.checksums[at / sealed_chunk_bytes]) {
-      return Status(Code::damaged, path, ": bytes ", payload + at, " to ",
-                    payload + at + chunk.size() - 1, ", of rank ", image.rank,
-                    ", do not have their checksum");
-    }
+    PERDURE_TRY(check_chunk(path, payload + at, seal, at / sealed_chunk_bytes, chunk));
     take(at, chunk);
   }
   return Status::success();

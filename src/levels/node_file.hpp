@@ -81,6 +81,30 @@ Status write_node_file(const Directory& directory, const JobRecord& job, Version
 // The list. Code::damaged, newer_format, not_found.
 Result<NodeFile> read_node_file(const Directory& directory, std::uint32_t lowest_rank);
 
+// One image of those that `file` lists, to be read piece by piece.
+class NodeImageReader {
+ public:
+  static Result<NodeImageReader> open(const Directory& directory, const NodeFile& file,
+                                      const NodeImage& image);
+  // The chunks that have these bytes of the payload are compared with their checksums, each once
+  // while reads go forward.
+  Status read(std::uint64_t offset, std::uint64_t count, std::byte* to);
+  const std::string& path() const { return path_; }
+  std::uint64_t payload_bytes() const { return seal_.header.payload_bytes; }
+
+ private:
+  NodeImageReader(FileHandle file, std::string path, std::uint64_t begin, Seal seal)
+      : file_(std::move(file)), path_(std::move(path)), begin_(begin), seal_(std::move(seal)) {}
+  Status load(std::uint64_t chunk);
+
+  FileHandle file_;
+  std::string path_;
+  std::uint64_t begin_;  // of the payload in the file
+  Seal seal_;
+  std::vector<std::byte> chunk_;
+  std::optional<std::uint64_t> loaded_;
+};
+
 // Reads one image of those that `file` lists: its header to `begin`, then its payload to `take`,
 // chunk by chunk in order, each compared with its checksum.
 Status read_node_image(

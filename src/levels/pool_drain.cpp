@@ -54,7 +54,7 @@ Result<DrainedImage> seal_ring(const SealedHeader& header, const ReadBytes& read
 class HeldRank {
  public:
   static Result<HeldRank> open(const Directory& pool, const JobRecord& job, std::uint32_t rank,
-                               Trust trust);
+                               Trust trust, bool is_locked = false);
 
   std::uint32_t rank() const { return rank_; }
   // What the ring has lost, for people; or "".
@@ -88,12 +88,12 @@ class HeldRank {
 };
 
 Result<HeldRank> HeldRank::open(const Directory& pool, const JobRecord& job, std::uint32_t rank,
-                                Trust trust) {
+                                Trust trust, bool is_locked) {
   PERDURE_TRY_ASSIGN(auto own, Directory::open(pool.path(), trust));
   HeldRank held(std::move(own), rank, trust);
   const std::string path = pool.path_of(rank_file_name(rank));
   PERDURE_TRY_ASSIGN(held.lock_, pool.open_file(rank_file_name(rank), FileAccess::read));
-  PERDURE_TRY(lock_file(held.lock_.fd(), path, {.wait_ms = 0}));
+  if (!is_locked) PERDURE_TRY(lock_file(held.lock_.fd(), path, {.wait_ms = 0}));
   PERDURE_TRY_ASSIGN(
       held.device_,
       open_file_device(path, {.read_only = true, .may_be_cut = true, .trust = trust}));
@@ -361,6 +361,21 @@ Result<PoolDrainReport> drain_pool(const std::string& directory, const std::stri
   PERDURE_TRY(note_job(report.place, report.job));
   PERDURE_TRY(PoolDrain(report, ranks, options).run());
   return report;
+}
+
+Status drain_rank(const std::string& directory, const JobRecord& job, std::uint32_t rank,
+                  VersionId id, const std::string& place, Trust trust) {
+  PERDURE_TRY_ASSIGN(const auto pool, Directory::open(directory, trust));
+  PERDURE_TRY_ASSIGN(const HeldRank held, HeldRank::open(pool, job, rank, trust, true));
+  if (!held.versions().contains(id)) {
+    return Status(Code::damaged, pool.path_of(rank_file_name(rank)), " does not hold version ",
+                  id.version, " whole", held.damage().empty() ? "" : ": " + held.damage(),
+                  held.left_out().empty() ? "" : "; " + held.left_out());
+  }
+  PERDURE_TRY_ASSIGN(HeldVersion version, held.read(job, id));
+  PERDURE_TRY_ASSIGN(const auto target, make_version(place, lineage_of(job), id));
+  const DrainedImage images[] = {std::move(version.image)};
+  return write_node_file(target, job, id, images, nullptr);
 }
 
 }  // namespace perdure

@@ -57,4 +57,9 @@ struct PoolDrainOptions {
 Result<PoolDrainReport> drain_pool(const std::string& directory, const std::string& level,
                                    const PoolDrainOptions& options);
 
+// One version of one rank, whose file is in a pool's directory, as a node file of its own. The
+// caller has the file locked. `job` is of the pool, and says the lineage.
+Status drain_rank(const std::string& directory, const JobRecord& job, std::uint32_t rank,
+                  VersionId id, const std::string& place, Trust trust);
+
 }  // namespace perdure

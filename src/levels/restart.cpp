@@ -30,15 +30,20 @@ Result<std::unique_ptr<Pool>> Restart::open(const OpenOptions& given) {
   OpenOptions options = given;
   PERDURE_TRY_ASSIGN(const JobId drawn, fresh_lineage());
   chance_ = drawn.words[0] >> (64 - BringBack::chance_bits);
+  any_ranks_ = options.any_ranks;
+  lock_wait_ms_ = options.lock_wait_ms;
   if (options.discard) {
     PERDURE_TRY(leased_.clear(nullptr));
   } else {
+    PERDURE_TRY(settle_records(group_, directory_, trust_, options.lock_wait_ms));
     PERDURE_TRY_ASSIGN(const std::string brought, fetch_files(options));
     if (!brought.empty()) sentences_.push_back(brought);
   }
+  const bool ours = census_.job.ranks == group_.ranks();
+  options.discard = options.discard || empty_;
   PERDURE_TRY_ASSIGN(options.pool.incarnation_min, back().new_generation(census_));
   auto pool = open_whole(options);
-  if (census_.files.empty()) return pool;  // nobody knew of one
+  if (census_.files.empty() || !ours || other_) return pool;  // nobody knew of one of these ranks
   std::uint64_t words[] = {!pool.ok() && lost_something(pool.status().code()) ? 1U : 0U};
   PERDURE_TRY(agree_max(group_, Status::success(), words));
   if (words[0] != 0) return open_older(options, pool.status());
@@ -47,7 +52,7 @@ Result<std::unique_ptr<Pool>> Restart::open(const OpenOptions& given) {
 
 // A pool that says of the version that it holds whether it is whole, before other levels give way.
 Result<std::unique_ptr<Pool>> Restart::open_whole(const OpenOptions& options) {
-  PERDURE_TRY_ASSIGN(auto pool, open_pool(directory_, group_, options));
+  PERDURE_TRY_ASSIGN(auto pool, open_found(options));
   const Status own = pool->check_chosen(options.pool.allow_older);
   const Status whole = agree(group_, own);
   data_damaged_ = !whole.ok();
@@ -57,8 +62,19 @@ Result<std::unique_ptr<Pool>> Restart::open_whole(const OpenOptions& options) {
   return pool;
 }
 
+Result<std::unique_ptr<Pool>> Restart::open_found(const OpenOptions& options) {
+  if (!other_) return open_pool(directory_, group_, options);
+  OpenOptions with = options;
+  PERDURE_TRY_ASSIGN(with.pool.incarnation_min, back().new_generation(census_, above_));
+  auto version = old_version_of(*other_);
+  PERDURE_TRY(agree(group_, version.status()));
+  version.value().locks = std::move(locks_);
+  return open_pool_of(directory_, group_, with, version.take());
+}
+
 // levels.A5.
 Status Restart::check_parts(const Pool& pool) const {
+  if (pool.is_changing()) return Status::success();
   std::uint64_t words[] = {pool.of_image() ? 1U : 0U};
   PERDURE_TRY(agree_max(group_, Status::success(), words));
   if (words[0] != 0) return BringBack(group_, directory_, trust_).image_behind(pool).status();
@@ -74,7 +90,6 @@ Status Restart::check_parts(const Pool& pool) const {
 
 // Puts every rank's file on its node, whatever version it holds. Says what was done.
 Result<std::string> Restart::fetch_files(const OpenOptions& options) {
-  lock_wait_ms_ = options.lock_wait_ms;
   const BringBack files = back();
   PERDURE_TRY_ASSIGN(const bool here, files.exists());
   if (!here) {
@@ -86,8 +101,9 @@ Result<std::string> Restart::fetch_files(const OpenOptions& options) {
     return use_drained(nullptr, {});
   }
   PERDURE_TRY_ASSIGN(auto census, leased_.census(trust_));
-  const bool ours = census.job.ranks == group_.ranks() &&
-                    (options.any_job || census.job.job_name == options.job_name);
+  const bool right_job = options.any_job || census.job.job_name == options.job_name;
+  if (census.job.ranks != group_.ranks() && right_job && any_ranks_) return change_ranks();
+  const bool ours = census.job.ranks == group_.ranks() && right_job;
   if (!ours) return std::string();  // open_pool() says what is wrong
   census_ = std::move(census);
   if (take_) {
@@ -159,10 +175,6 @@ Result<std::vector<DrainHolds>> Restart::look_into_drains(const Census* nodes) c
   for (const LeasedDrain& leased : leased_.drains()) {
     DrainHolds& holds = all.emplace_back();
     if (!leased.usable) continue;
-    if (nodes == nullptr && leased.newest && leased.newest->job.ranks != group_.ranks()) {
-      return Status(Code::rank_mismatch, leased.place, " holds versions of ",
-                    leased.newest->job.ranks, " ranks, this job has ", group_.ranks());
-    }
     PERDURE_TRY_ASSIGN(holds, look_into_drain(leased.place, leased.newest, known));
     std::erase_if(holds.own.manifests, is_damaged);
     std::erase_if(holds.of_newest.manifests, is_damaged);
@@ -276,6 +288,7 @@ Result<std::string> Restart::use_drained(const Census* nodes,
   }
   note_forks(choice, pool);
   if (choice.level != RestartLevel::drain) return std::string();
+  PERDURE_TRY(check_ranks_of(choice));
   PERDURE_TRY_ASSIGN(const JobId fresh, fresh_lineage());
   PERDURE_TRY(begin_lineage(choice, fresh).status());
   for (bool first = true;; first = false) {
@@ -285,7 +298,7 @@ Result<std::string> Restart::use_drained(const Census* nodes,
       again = choice;
     }
     PERDURE_TRY_ASSIGN(const Manifest manifest, begin_lineage(again, fresh));
-    auto brought = back().use_drained(manifest, again.incarnation_max);
+    auto brought = bring_drained(manifest, again.incarnation_max);
     brought_ = manifest.id;
     std::uint64_t words[] = {brought.status().code() == Code::damaged ? 1U : 0U};
     PERDURE_TRY(agree_max(group_, Status::success(), words));
@@ -293,6 +306,118 @@ Result<std::string> Restart::use_drained(const Census* nodes,
     damaged_versions_.insert(manifest.directory);  // levels.A10
     note(brought.status().message() + "; it counts as lost");
   }
+}
+
+// Before a lease is taken.
+Status Restart::check_ranks_of(const LevelChoice& drained) const {
+  if (any_ranks_) return Status::success();
+  const std::string& place = leased_.drains()[drained.drain].place;
+  const auto found = find_versions(place, drained.lineage);
+  Status local = found.status();
+  for (const Manifest& each : found.ok() ? found.value().manifests : std::vector<Manifest>()) {
+    if (each.id != drained.id || each.job.ranks == group_.ranks()) continue;
+    local = Status(Code::rank_mismatch, place, " holds version ", each.id.version, " of ",
+                   each.job.ranks, " ranks, this job has ", group_.ranks(), "; start ",
+                   each.job.ranks, " ranks, or open the pool with PERDURE_ANY_RANKS");
+  }
+  return agree(group_, local);
+}
+
+Result<std::string> Restart::bring_drained(const Manifest& manifest,
+                                           std::uint64_t incarnation_max) {
+  if (manifest.job.ranks == group_.ranks()) {
+    locks_.clear();  // it has its own
+    locked_ = false;
+    return back().use_drained(manifest, incarnation_max, census_.job);
+  }
+  return use_other(manifest, incarnation_max);
+}
+
+// [collective] levels.O2.
+Status Restart::lock_files() {
+  PERDURE_TRY_ASSIGN(locks_, lock_rank_files(group_, directory_, trust_, lock_wait_ms_));
+  locked_ = true;
+  return Status::success();
+}
+
+// [collective] levels.A10.
+Result<std::string> Restart::use_other(const Manifest& manifest, std::uint64_t incarnation_max) {
+  PERDURE_TRY(agree(group_, back().make_directory()));
+  if (!locked_) PERDURE_TRY(lock_files());
+  PERDURE_TRY(check_images(group_, manifest));
+  above_ = incarnation_max;
+  other_ = manifest;
+  return sentence("version ", manifest.id.version, " of ", manifest.job.ranks, " ranks, in ",
+                  manifest.directory, ", is divided among ", group_.ranks());
+}
+
+// The pool on these nodes is of another number of ranks. Empty: all see it, and what counts is in
+// its rank files, which open_pool() divides.
+Result<std::string> Restart::change_ranks() {
+  PERDURE_TRY(lock_files());
+  PERDURE_TRY_ASSIGN(census_, leased_.census(trust_));
+  const std::uint32_t old = census_.job.ranks;
+  for (const PartFileFact& fact : census_.parts) {
+    if (!fact.part.in_use) continue;
+    return Status(Code::rank_mismatch, "the pool ", directory_, " was made by ", old,
+                  " ranks, and the cached file ", fact.part.path,
+                  " is committed with it, which no other number of ranks can take over; start ",
+                  old, " ranks");
+  }
+  if (const std::string damage = damage_in(census_); !damage.empty()) {
+    return Status(Code::damaged, damage, "; restart ", old,
+                  " ranks, which made the pool, before another number of ranks goes on with it");
+  }
+  PERDURE_TRY(drop_damaged(census_));
+  const auto held = held_by_files(census_);
+  PERDURE_TRY_ASSIGN(const LevelChoice choice, choose(&census_, held));
+  if (choice.level == RestartLevel::drain) return use_drained(&census_, held);
+  PERDURE_TRY_ASSIGN(const bool one, see_one_directory(group_, directory_, trust_));
+  if (one && choice.level != RestartLevel::nodes) {
+    locks_.clear();
+    return std::string();
+  }
+  if (choice.level != RestartLevel::none) return drain_before(choice);
+  empty_ = census_.levels.empty() && !census_.files.empty() &&
+           std::ranges::all_of(census_.files,
+                               [](const PoolFileFact& file) { return file.head.version == 0; });
+  if (empty_) {
+    locks_.clear();
+    PERDURE_TRY(leased_.clear(nullptr));
+    return std::string();
+  }
+  return Status(Code::not_found, "the pool ", directory_, " was made by ", old,
+                " ranks, this job "
+                "has ",
+                group_.ranks(), ", and no version can be had: ", describe_holdings(census_));
+}
+
+// What the nodes hold goes to a drain, which all ranks see, and is divided there.
+Result<std::string> Restart::drain_before(const LevelChoice& choice) {
+  const auto& drains = leased_.drains();
+  const auto usable = std::ranges::find_if(drains, &LeasedDrain::usable);
+  if (usable == drains.end()) {
+    return Status(Code::rank_mismatch, "the pool ", directory_, " was made by ", census_.job.ranks,
+                  " ranks, this job has ", group_.ranks(),
+                  ", and they do not see all files of the pool in one directory: add "
+                  "drain=DIRECTORY to PERDURE_LEVELS, one that all nodes share, to which they are "
+                  "brought, or start ",
+                  census_.job.ranks, " ranks");
+  }
+  const auto place = static_cast<std::size_t>(usable - drains.begin());
+  PERDURE_TRY(leased_.clear(nullptr));
+  JobRecord job = census_.job;
+  job.lineage = census_.lineage();
+  PERDURE_TRY(leased_.take(job, nullptr, place));
+  std::optional<RecoveryPlan> images;
+  if (choice.level == RestartLevel::nodes) images = choice.images;
+  BringBack files = back();
+  PERDURE_TRY(
+      drain_held(group_, files, directory_, trust_, census_, choice.id, images, usable->place));
+  LevelChoice drained{RestartLevel::drain, choice.id, lineage_of(job), place, {}};
+  PERDURE_TRY_ASSIGN(const JobId fresh, fresh_lineage());
+  PERDURE_TRY_ASSIGN(const Manifest manifest, begin_lineage(drained, fresh));
+  return use_other(manifest, choice.incarnation_max);
 }
 
 // That is to be made of this version, with the lease of it. Called again it says another version.
@@ -355,7 +480,7 @@ Result<std::string> Restart::take_asked(const Census& census) {
   best.id = {words[3], words[4]};
   PERDURE_TRY_ASSIGN(const JobId fresh, fresh_lineage());
   PERDURE_TRY_ASSIGN(const Manifest manifest, begin_lineage(best, fresh));
-  return back().use_drained(manifest, best.incarnation_max);
+  return bring_drained(manifest, best.incarnation_max);
 }
 
 // levels.A1, levels.A2.
@@ -376,12 +501,12 @@ Result<std::unique_ptr<Pool>> Restart::open_newest(const OpenOptions& options,
   if (choice.level != RestartLevel::nodes && choice.level != RestartLevel::drain) return pool;
   pool.reset();
   const auto brought = bring_back(census, held);
-  if (brought.ok() && brought.value().empty()) return open_pool(directory_, group_, options);
+  if (brought.ok() && brought.value().empty()) return open_found(options);
   sentences_.push_back(brought.ok() ? sentence(brought.value(), "; the pool held version ",
                                                held.value_or(PoolHolds{}).id.version)
                                     : "a version that is newer than the pool's can't be had: " +
                                           brought.status().message());
-  return open_pool(directory_, group_, options);
+  return open_found(options);
 }
 
 BringBack Restart::back() const {
@@ -448,7 +573,7 @@ Result<std::unique_ptr<Pool>> Restart::open_older(const OpenOptions& options,
   }
   if (brought.ok() && !brought.value().empty()) {
     sentences_.push_back(brought.value() + ", because " + refused.message());
-    return open_pool(directory_, group_, options);
+    return open_found(options);
   }
   if (!held) return brought.status();
   sentences_.push_back("version " + std::to_string(held->id.version) +

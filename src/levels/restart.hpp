@@ -6,6 +6,9 @@
 //   2  if some rank's file is nowhere, images or a drain give what is newest
 //   3  the pool is opened; a copy of a newer version on another level takes its place
 //
+// If what counts was made by another number of ranks, and that is accepted, it is divided anew
+// (other_ranks.hpp).
+//
 // Which version counts is said by choice.hpp, from what is whole.
 //
 // Invariants
@@ -44,6 +47,7 @@
 #include "levels/choice.hpp"
 #include "levels/leased_drains.hpp"
 #include "levels/manifest.hpp"
+#include "levels/other_ranks.hpp"
 #include "pool/pool_directory.hpp"
 
 namespace perdure {
@@ -70,6 +74,13 @@ class Restart {
 
  private:
   Result<std::unique_ptr<Pool>> open_whole(const OpenOptions& options);
+  Result<std::unique_ptr<Pool>> open_found(const OpenOptions& options);
+  Result<std::string> change_ranks();
+  Result<std::string> drain_before(const LevelChoice& choice);
+  Result<std::string> use_other(const Manifest& manifest, std::uint64_t incarnation_max);
+  Result<std::string> bring_drained(const Manifest& manifest, std::uint64_t incarnation_max);
+  Status lock_files();
+  Status check_ranks_of(const LevelChoice& drained) const;
   Status check_parts(const Pool& pool) const;
   Result<std::string> fetch_files(const OpenOptions& options);
   Result<LevelChoice> choose(const Census* nodes, const std::optional<PoolHolds>& pool);
@@ -109,6 +120,12 @@ class Restart {
   std::uint32_t lock_wait_ms_ = 0;
   std::uint64_t chance_ = 0;                // levels.B1
   VersionId brought_;                       // back from other levels
+  bool any_ranks_ = false;                  // as of OpenOptions
+  std::vector<FileHandle> locks_;           // other_ranks.hpp, levels.O2
+  bool locked_ = false;                     // the same on all ranks
+  std::optional<Manifest> other_;           // of another number of ranks, which is to be divided
+  bool empty_ = false;                      // what they made holds no version, and is made anew
+  std::uint64_t above_ = 0;                 // incarnations that the drain knows of then
   std::set<std::string> damaged_versions_;  // directories of drains, levels.A10
 };
 

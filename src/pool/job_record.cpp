@@ -47,6 +47,10 @@ std::string next_rank_file_name(std::uint32_t rank) {
   return rank_file_name(rank) + next_suffix;
 }
 
+std::string fresh_record_name(std::uint32_t rank) {
+  return std::string(job_record_name) + fresh_suffix + rank_file_name(rank).substr(4);
+}
+
 std::string rank_file_path(const std::string& directory, std::uint32_t rank) {
   return directory + "/" + rank_file_name(rank);
 }

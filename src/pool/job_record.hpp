@@ -61,6 +61,8 @@ std::string rank_file_name(std::uint32_t rank);
 std::string fresh_rank_file_name(std::uint32_t rank);
 // The name of a file that will be the rank's when the pool gets another number of ranks.
 std::string next_rank_file_name(std::uint32_t rank);
+// The name of the job record that this rank writes, until it is whole.
+std::string fresh_record_name(std::uint32_t rank);
 // The rank whose file has this name, if it is the name of one.
 std::optional<std::uint32_t> rank_of_file(const std::string& name);
 // Whether a job record, or a rank's file, has this name until it is whole.

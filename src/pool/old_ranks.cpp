@@ -10,12 +10,21 @@
 #include "pool/rank_files.hpp"
 
 namespace perdure {
+namespace {
+
+Status check_keep(const std::string& place, std::uint32_t kept, std::uint32_t asked) {
+  if (asked == 0 || asked == kept) return Status::success();
+  return Status(Code::shape_mismatch, "the pool ", place, " keeps ", kept,
+                " versions since it was made, not ", asked, "; ask for ", kept, " or for 0");
+}
+
+}  // namespace
 
 Result<std::unique_ptr<OldRanks>> OldRanks::open(const std::string& path, const JobRecord& job,
                                                  Group& group, const OpenOptions& options) {
   auto directory = Directory::open(path, options.trust);
   PERDURE_TRY(agree(group, directory.status()));
-  std::unique_ptr<OldRanks> old(new OldRanks(directory.take(), job));
+  std::unique_ptr<OldRanks> old(new OldRanks(directory.take(), job, group));
   PERDURE_TRY(old->lock_all(group, options));
   Status local = old->check_record(options);
   PERDURE_TRY(agree(group, local));
@@ -29,6 +38,34 @@ Result<std::unique_ptr<OldRanks>> OldRanks::open(const std::string& path, const 
     return Status(Code::damaged, "the ranks see different files in ", path,
                   ": another number of ranks needs a directory that all of them share");
   }
+  return old;
+}
+
+OldRanks::OldRanks(Directory directory, JobRecord job, const Group& group)
+    : directory_(std::move(directory)), job_(std::move(job)), own_rank_(group.rank()) {
+  for (std::uint32_t rank = 0; rank < group.ranks(); ++rank) sharers_.push_back(rank);
+}
+
+Result<std::unique_ptr<OldRanks>> OldRanks::of_images(const std::string& path, OldVersion version,
+                                                      Group& group, const OpenOptions& options) {
+  auto directory = Directory::open(path, options.trust);
+  PERDURE_TRY(agree(group, directory.status()));
+  std::unique_ptr<OldRanks> old(new OldRanks(directory.take(), version.job, group));
+  auto sharers = ranks_with(&old->directory_, group);
+  PERDURE_TRY(agree(group, sharers.status()));
+  old->sharers_ = sharers.take();
+  old->locks_ = std::move(version.locks);
+  old->version_ = version.catalogues.front().version;
+  old->lineage_ = version.job.lineage;
+  old->geometry_ = version.geometry;
+  for (Catalogue& catalogue : version.catalogues) {
+    GlobalBoxes boxes = boxes_of(catalogue);
+    old->ranks_.push_back({std::move(catalogue), std::move(boxes)});
+  }
+  old->open_image_ = std::move(version.open_array);
+  Status local = check_keep(version.place, old->geometry_.slots - 1, options.keep);
+  if (local.ok()) local = old->check_divisible(options);
+  PERDURE_TRY(agree(group, local));
   return old;
 }
 
@@ -82,11 +119,7 @@ Status OldRanks::read(const OpenOptions& options) {
                   ranks(), " ranks share: ", why, "; bring the files back, or restart ", ranks(),
                   " ranks");
   }
-  if (options.keep != 0 && options.keep != report.keep) {
-    return Status(Code::shape_mismatch, "the pool ", directory_.path(), " keeps ", report.keep,
-                  " versions since it was made, not ", options.keep, "; ask for ", report.keep,
-                  " or for 0");
-  }
+  PERDURE_TRY(check_keep(directory_.path(), report.keep, options.keep));
   version_ = *report.version;
   generation_ = job_.generation;
   lineage_ = report.ranks.front().region.identity.lineage;
@@ -110,6 +143,7 @@ const GlobalBox* OldRanks::box(std::uint32_t rank, const std::string& name) cons
 }
 
 Result<StoredArray> OldRanks::open_array(std::uint32_t rank, const ArrayEntry& entry) const {
+  if (open_image_) return open_image_(rank, entry);
   const std::string name = rank_file_name(rank);
   PERDURE_TRY_ASSIGN(auto file, directory_.open_file(name, FileAccess::read));
   return StoredArray::open(std::move(file), directory_.path_of(name), entry, geometry_.block_bytes);
@@ -121,10 +155,15 @@ Status OldRanks::check_divisible(const OpenOptions& options) const {
                   " ranks and has ", what, ", which no other number of ranks can take over; start ",
                   ranks(), " ranks");
   };
-  if (options.pool.taker != nullptr) return refused("other levels (PERDURE_LEVELS)");
   PERDURE_TRY_ASSIGN(const auto names, directory_.names());
   for (const std::string& name : names) {
-    if (options.belongs && options.belongs(name)) return refused("the file " + name);
+    if (!options.of_cached_file || !options.of_cached_file(name)) continue;
+    return Status(Code::rank_mismatch, "the pool ", directory_.path(), " was made by ", ranks(),
+                  " ranks, and a cached file is committed with it, whose part is ", name,
+                  ": start ", ranks(),
+                  " ranks, or bring the file to its version by `perdure cache "
+                  "recover ",
+                  directory_.path(), "`");
   }
   for (const OldRank& rank : ranks_) {
     for (const ArrayEntry& entry : rank.catalogue.arrays) {

@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Old ranks: the files of the ranks that made a pool, which another number of ranks goes on with.
-// They are locked and read, and nothing is stored to them.
+// Old ranks: the version of the ranks that made a pool, which another number of ranks goes on with.
+// It is read where it lies, and nothing is stored to it:
 //
-// Each new rank locks some of them, and reads all: all must be in a directory that it sees.
+//   rank files   all in one directory, which all new ranks see
+//   old version  an image of each old rank, as levels have it, which all new ranks can read. The
+//                pool's directory may be another one on each node
+//
+// Rank files that are there are locked: here, or by levels.
 //
 // Threads: as the pool.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -25,12 +30,25 @@ namespace perdure {
 
 struct OpenOptions;
 
+// Of another number of ranks, as levels have it (levels/other_ranks.hpp).
+struct OldVersion {
+  JobRecord job;      // of the ranks that made it, and the lineage that goes on from it
+  std::string place;  // for people
+  Geometry geometry;
+  std::vector<Catalogue> catalogues;  // by rank
+  std::function<Result<StoredArray>(std::uint32_t rank, const ArrayEntry& entry)> open_array;
+  std::vector<FileHandle> locks;  // of rank files in this rank's directory
+};
+
 class OldRanks {
  public:
   // [collective] `job`: the record that all ranks have read. Chooses the version that a restart of
   // the old ranks would give back. Code::busy: somebody uses the pool, or has just changed it.
   static Result<std::unique_ptr<OldRanks>> open(const std::string& path, const JobRecord& job,
                                                 Group& group, const OpenOptions& options);
+  // [collective] The same of images. `path` is there on every node.
+  static Result<std::unique_ptr<OldRanks>> of_images(const std::string& path, OldVersion version,
+                                                     Group& group, const OpenOptions& options);
 
   const Directory& directory() const { return directory_; }
   const JobRecord& job() const { return job_; }
@@ -41,6 +59,10 @@ class OldRanks {
   std::uint64_t generation() const { return generation_; }  // the highest of the files
   const JobId& lineage() const { return lineage_; }
   const Geometry& geometry() const { return geometry_; }
+  // This rank writes the job record of its directory, and removes remains there.
+  bool leads() const { return sharers_.front() == own_rank_; }
+  // The new ranks that have the same directory.
+  const std::vector<std::uint32_t>& sharers() const { return sharers_; }
 
   const Catalogue& catalogue(std::uint32_t rank) const { return ranks_[rank].catalogue; }
   // Null: the rank has said none.
@@ -54,8 +76,7 @@ class OldRanks {
     Catalogue catalogue;
     GlobalBoxes boxes;
   };
-  OldRanks(Directory directory, JobRecord job)
-      : directory_(std::move(directory)), job_(std::move(job)) {}
+  OldRanks(Directory directory, JobRecord job, const Group& group);
   Status lock(std::uint32_t rank, const OpenOptions& options);
   Status lock_all(Group& group, const OpenOptions& options);
   Status check_record(const OpenOptions& options) const;
@@ -63,6 +84,9 @@ class OldRanks {
 
   Directory directory_;
   JobRecord job_;
+  std::uint32_t own_rank_;
+  std::vector<std::uint32_t> sharers_;
+  std::function<Result<StoredArray>(std::uint32_t rank, const ArrayEntry& entry)> open_image_;
   std::vector<FileHandle> locks_;
   std::vector<OldRank> ranks_;
   std::uint64_t version_ = 0;

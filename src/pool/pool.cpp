@@ -545,7 +545,7 @@ Result<std::uint64_t> Pool::finish_commit(VersionUnderWay version, const Status&
   successor_open_ = result.status.ok();
   take_version(version);
   if (change_) {
-    broken_ = finish_change();
+    broken_ = finish_change(version.catalogue);
     PERDURE_TRY(broken_);
   }
   note_commit(version, version.blocked_ns + monotonic_ns() - start_ns, bytes);

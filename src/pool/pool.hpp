@@ -226,6 +226,8 @@ class Pool {
   // VersionTaker::held(), if it was made of an image.
   Result<std::optional<HeldShare>> held_share(const std::string& name);
   bool restarted() const { return restarted_; }
+  // Another number of ranks made it, and it has not committed since (rank_change.hpp).
+  bool is_changing() const { return change_ != nullptr; }
   bool commit_pending() const { return under_way_.pending(); }
   // The version that commit_wait() will finish has the array.
   bool commits(const VersionedArray& array) const {
@@ -276,7 +278,7 @@ class Pool {
   Status commit_old_version(std::uint64_t committed_ns);
   Status forget_version(std::uint64_t version);
   Result<std::uint64_t> restart_changed();
-  Status finish_change();
+  Status finish_change(const Catalogue& newest);
   Status load_array(OpenArrays::OpenArray& open);
   // Versions (pool_versions.cpp).
   void read_retained();

@@ -291,15 +291,28 @@ Result<std::unique_ptr<Pool>> attach(OpenedFile file, const std::string& directo
   return pool;
 }
 
-Result<std::unique_ptr<Pool>> open_with_other_ranks(const std::string& directory,
-                                                    const JobRecord& job, Group& group,
-                                                    const OpenOptions& options) {
-  PERDURE_TRY_ASSIGN(auto change, RankChange::begin(directory, job, group, options));
+Result<std::unique_ptr<Pool>> attach_changed(std::unique_ptr<OldRanks> old,
+                                             const std::string& directory, Group& group,
+                                             const OpenOptions& options) {
+  PERDURE_TRY_ASSIGN(auto change, RankChange::begin(std::move(old), group, options));
   OpenedFile file{change->take_device(), change->region()};
   return attach(std::move(file), directory, group, options, std::move(change));
 }
 
+Result<std::unique_ptr<Pool>> open_with_other_ranks(const std::string& directory,
+                                                    const JobRecord& job, Group& group,
+                                                    const OpenOptions& options) {
+  PERDURE_TRY_ASSIGN(auto old, OldRanks::open(directory, job, group, options));
+  return attach_changed(std::move(old), directory, group, options);
+}
+
 }  // namespace
+
+Result<std::unique_ptr<Pool>> open_pool_of(const std::string& directory, Group& group,
+                                           const OpenOptions& options, OldVersion version) {
+  PERDURE_TRY_ASSIGN(auto old, OldRanks::of_images(directory, std::move(version), group, options));
+  return attach_changed(std::move(old), directory, group, options);
+}
 
 Result<std::unique_ptr<Pool>> open_pool(const std::string& directory, Group& group,
                                         const OpenOptions& options) {

@@ -32,6 +32,7 @@
 #include "base/status.hpp"
 #include "pmem/delay_device.hpp"
 #include "pmem/region.hpp"
+#include "pool/old_ranks.hpp"
 #include "pool/pool.hpp"
 
 namespace perdure {
@@ -41,6 +42,8 @@ struct OpenOptions {
   bool discard = false;     // throw away what is there
   // Tells names of other files of a pool, which are thrown away with it; as of remove_pool().
   std::function<bool(const std::string& name)> belongs;
+  // Tells those of cached files, which no other number of ranks takes over; null: there are none.
+  std::function<bool(const std::string& name)> of_cached_file;
   bool any_ranks = false;  // accept a pool that another number of ranks made (rank_change.hpp)
   bool any_job = false;    // accept a pool of another job's name, or made in another directory
   Trust trust = Trust::own;
@@ -58,5 +61,8 @@ struct OpenOptions {
 // Collective over the group; see Pool::attach for what follows.
 Result<std::unique_ptr<Pool>> open_pool(const std::string& directory, Group& group,
                                         const OpenOptions& options);
+// The same of another number of ranks' version that levels have; the directory is there.
+Result<std::unique_ptr<Pool>> open_pool_of(const std::string& directory, Group& group,
+                                           const OpenOptions& options, OldVersion version);
 
 }  // namespace perdure

@@ -220,7 +220,7 @@ Result<std::uint64_t> Pool::restart_changed() {
 }
 
 // [collective] The first commit is done in the new files, and now they become the pool.
-Status Pool::finish_change() {
+Status Pool::finish_change(const Catalogue& newest) {
   if (change_->any_by_hand()) PERDURE_TRY(forget_version(change_->old().version()));  // pool.R5
   PERDURE_TRY(change_->finish());
   device_->renamed(change_->old().directory().path_of(rank_file_name(group_.rank())));
@@ -228,7 +228,7 @@ Status Pool::finish_change() {
   status_.old_ranks = group_.ranks();
   files_.set_old_ranks(0);
   note_place();
-  return Status::success();
+  return options_.taker == nullptr ? Status::success() : options_.taker->changed(newest);
 }
 
 }  // namespace perdure

@@ -10,11 +10,13 @@
 
 namespace perdure {
 
-Result<std::unique_ptr<RankChange>> RankChange::begin(const std::string& path, const JobRecord& job,
-                                                      Group& group, const OpenOptions& options) {
-  PERDURE_TRY_ASSIGN(auto old, OldRanks::open(path, job, group, options));
+Result<std::unique_ptr<RankChange>> RankChange::begin(std::unique_ptr<OldRanks> old, Group& group,
+                                                      const OpenOptions& options) {
+  const JobRecord job = old->job();
   std::unique_ptr<RankChange> change(new RankChange(group, std::move(old)));
-  std::uint64_t generation[] = {change->old_->generation() + 1};
+  // Levels count with times.
+  std::uint64_t generation[] = {
+      std::max(change->old_->generation() + 1, options.pool.incarnation_min)};
   PERDURE_TRY(agree_max(group, Status::success(), generation));
   change->job_ = job;
   change->job_.ranks = group.ranks();
@@ -52,14 +54,17 @@ Status RankChange::make_file(const OpenOptions& options) {
   return directory.sync();
 }
 
-// All new ranks have their files in one directory.
+// All new ranks that share a directory, which are all of them where the old ones' files are read,
+// have their files there.
 Status RankChange::check_all_files() const {
-  for (std::uint32_t rank = 0; group_.rank() == 0 && rank < group_.ranks(); ++rank) {
+  for (const std::uint32_t rank : old_->sharers()) {
+    if (!old_->leads()) break;
     const std::string name = next_rank_file_name(rank);
     const auto region = read_region(old_->directory(), name);
     if (region.ok() && is_file_of(region.value(), job_, rank)) continue;
     return Status(Code::not_found, old_->directory().path_of(name), " was made by rank ", rank,
-                  " and is not seen by rank 0: another number of ranks "
+                  " and is not seen by rank ", group_.rank(),
+                  ": another number of ranks "
                   "needs a directory that all of them share");
   }
   return Status::success();
@@ -85,11 +90,11 @@ Status RankChange::finish() {
   made_ = false;
   PERDURE_TRY(agree(group_, Status::success()));  // pool.R6
   Status local;
-  if (group_.rank() == 0) local = write_job_record(old_->directory(), job_, 0);  // 5
+  if (old_->leads()) local = write_job_record(old_->directory(), job_, group_.rank());  // 5
   PERDURE_TRY(agree(group_, local));
   PERDURE_TRY(agree(group_, take_names()));  // 6
   // What can't be removed are remains, which the next opening removes (pool.R3).
-  if (group_.rank() == 0) (void)remove_remains(old_->directory(), job_);
+  if (old_->leads()) (void)remove_remains(old_->directory(), job_);
   return agree(group_, Status::success());
 }
 

@@ -37,6 +37,11 @@
 //       version before R in the new files, which holds nothing: it is deleted after 3.
 //   pool.R6  A rank that leaves before 5 removes its new file only if it has not said in 4 that it
 //       has it.
+//   pool.R7  Where the pool's directory is another one on each node, 5 is a rename in each of them,
+//       after the same agreement. So a record of the new generation, on whatever node, says that
+//       the new files of all ranks are whole: a start that finds one gives it to the nodes that
+//       have an older one (levels/other_ranks.hpp), and does 6. If the node that had it is lost
+//       before, R is there as it was: what it was read from stays, and no commit had returned.
 //
 // Threads: as the pool.
 #pragma once
@@ -58,9 +63,9 @@ namespace perdure {
 
 class RankChange {
  public:
-  // [collective] 1 and 2. The caller opens the pool on take_device().
-  static Result<std::unique_ptr<RankChange>> begin(const std::string& path, const JobRecord& job,
-                                                   Group& group, const OpenOptions& options);
+  // [collective] 2, after 1. The caller opens the pool on take_device().
+  static Result<std::unique_ptr<RankChange>> begin(std::unique_ptr<OldRanks> old, Group& group,
+                                                   const OpenOptions& options);
   ~RankChange();
   RankChange(const RankChange&) = delete;
   RankChange& operator=(const RankChange&) = delete;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "pool/rank_files.hpp"
 
+#include "base/agreement.hpp"
 #include "pmem/file_device.hpp"
 
 namespace perdure {
@@ -71,10 +72,49 @@ bool is_remains(const Directory& directory, const JobRecord& job, const std::str
     return *rank >= job.ranks || current_rank_file(directory, job, *rank) != name;
   }
   const auto rank = rank_of_file(name);
-  if (!rank || *rank < job.ranks || job.generation == 0) return false;
+  if (!rank || job.generation == 0) return false;
   const auto region = read_region(directory, name);
-  return region.ok() && region.value().identity.job_id == job.job_id &&
-         region.value().identity.generation < job.generation;
+  if (!region.ok()) return false;
+  const RegionIdentity& identity = region.value().identity;
+  return identity.job_id == job.job_id && identity.ranks != job.ranks &&
+         identity.generation < job.generation;
+}
+
+namespace {
+
+// The name is that of a job record that was cut short, so what is left of it are remains.
+Status leave_note(const Directory& directory, std::uint32_t rank, const std::string& text) {
+  const std::string name = fresh_record_name(rank);
+  PERDURE_TRY(directory.remove_file(name));
+  PERDURE_TRY_ASSIGN(const auto made, directory.create_file(name));
+  return write_all(made, directory.path_of(name), text);
+}
+
+bool has_note(const Directory& directory, std::uint32_t rank, const std::string& text) {
+  const std::string name = fresh_record_name(rank);
+  const auto note = directory.open_file(name, FileAccess::read);
+  if (!note.ok()) return false;
+  const auto bytes = read_rest(note.value(), directory.path_of(name), text.size());
+  return bytes.ok() && bytes.value() == text;
+}
+
+}  // namespace
+
+Result<std::vector<std::uint32_t>> ranks_with(const Directory* directory, Group& group) {
+  const JobId drawn = group.rank() == 0 ? random_job_id() : JobId{};
+  std::uint64_t words[] = {drawn.words[0], drawn.words[1]};
+  PERDURE_TRY(agree_max(group, Status::success(), words));
+  const std::string text = job_id_text({{words[0], words[1]}});
+  const bool here = directory != nullptr;
+  PERDURE_TRY(agree(group, here ? leave_note(*directory, group.rank(), text) : Status::success()));
+  std::vector<std::uint32_t> found;
+  for (std::uint32_t rank = 0; rank < group.ranks(); ++rank) {
+    if (rank == group.rank() || (here && has_note(*directory, rank, text))) found.push_back(rank);
+  }
+  const Status all = agree(group, Status::success());
+  if (here) (void)directory->remove_file(fresh_record_name(group.rank()));
+  PERDURE_TRY(all);
+  return found;
 }
 
 Status remove_remains(const Directory& directory, const JobRecord& job) {

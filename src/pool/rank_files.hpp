@@ -8,8 +8,10 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "base/files.hpp"
+#include "base/group.hpp"
 #include "base/status.hpp"
 #include "pmem/region.hpp"
 #include "pool/job_record.hpp"
@@ -33,5 +35,9 @@ Status settle_names(const std::string& path, std::uint32_t first, std::uint32_t 
 // What no rank of the pool has any more, or not yet. The caller has all rank files locked.
 bool is_remains(const Directory& directory, const JobRecord& job, const std::string& name);
 Status remove_remains(const Directory& directory, const JobRecord& job);
+
+// [collective] Which ranks of the group have this very directory, in order: each leaves a note
+// there for a moment. Null: this rank has none, and is alone.
+Result<std::vector<std::uint32_t>> ranks_with(const Directory* directory, Group& group);
 
 }  // namespace perdure

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <memory>
 
 #include "base/checksum.hpp"
 #include "pmem/region.hpp"
@@ -13,19 +14,50 @@
 
 namespace perdure {
 
-StoredArray::StoredArray(FileHandle file, std::string path, const ArrayEntry& entry,
+namespace {
+
+constexpr std::uint64_t image_block_bytes = std::uint64_t{64} << 10;
+
+Status read_file(const FileHandle& file, const std::string& path, std::uint64_t offset,
+                 std::uint64_t count, std::byte* to) {
+  for (std::uint64_t got = 0; got < count;) {
+    const ssize_t bytes =
+        ::pread(file.fd(), to + got, count - got, static_cast<off_t>(offset + got));
+    if (bytes < 0 && errno == EINTR) continue;
+    if (bytes < 0) return errno_status("read " + path, errno);
+    if (bytes == 0) {
+      return Status(Code::damaged, path, " was cut: it has no byte ", offset + got);
+    }
+    got += static_cast<std::uint64_t>(bytes);
+  }
+  return Status::success();
+}
+
+}  // namespace
+
+StoredArray::StoredArray(Read read, std::string path, const ArrayEntry& entry, std::uint64_t offset,
                          std::uint64_t block_bytes)
-    : file_(std::move(file)),
+    : read_(std::move(read)),
       path_(std::move(path)),
       entry_(entry),
+      offset_(offset),
       block_bytes_(block_bytes),
       slice_bytes_(align_up(slice_bytes, block_bytes)) {}
 
 Result<StoredArray> StoredArray::open(FileHandle file, std::string path, const ArrayEntry& entry,
                                       std::uint64_t block_bytes) {
-  StoredArray array(std::move(file), std::move(path), entry, block_bytes);
+  const auto held = std::make_shared<FileHandle>(std::move(file));
+  const auto read = [held, path](std::uint64_t offset, std::uint64_t count, std::byte* to) {
+    return read_file(*held, path, offset, count, to);
+  };
+  StoredArray array(read, std::move(path), entry, entry.copy_offset(entry.copy), block_bytes);
   if (entry.shape.checksums) PERDURE_TRY(array.read_table());
   return array;
+}
+
+StoredArray StoredArray::in_image(Read read, std::string path, const ArrayEntry& entry,
+                                  std::uint64_t offset) {
+  return {std::move(read), std::move(path), entry, offset, image_block_bytes};
 }
 
 Status StoredArray::damaged(std::uint64_t begin, std::uint64_t end) const {
@@ -33,26 +65,11 @@ Status StoredArray::damaged(std::uint64_t begin, std::uint64_t end) const {
                 end, " are not what was committed: a checksum is wrong");
 }
 
-Status StoredArray::read_file(std::uint64_t offset, std::uint64_t count, std::byte* to) const {
-  for (std::uint64_t got = 0; got < count;) {
-    const ssize_t bytes =
-        ::pread(file_.fd(), to + got, count - got, static_cast<off_t>(offset + got));
-    if (bytes < 0 && errno == EINTR) continue;
-    if (bytes < 0) return errno_status("read " + path_, errno);
-    if (bytes == 0) {
-      return Status(Code::damaged, path_, " was cut: it has no byte ", offset + got, " of array ",
-                    quoted(entry_.name));
-    }
-    got += static_cast<std::uint64_t>(bytes);
-  }
-  return Status::success();
-}
-
 Status StoredArray::read_table() {
   table_.resize(block_count(entry_.size_bytes, block_bytes_));
   const std::uint64_t bytes = table_.size() * sizeof table_[0];
-  PERDURE_TRY(read_file(entry_.table_offset(entry_.copy), bytes,
-                        reinterpret_cast<std::byte*>(table_.data())));
+  PERDURE_TRY(
+      read_(entry_.table_offset(entry_.copy), bytes, reinterpret_cast<std::byte*>(table_.data())));
   if (crc64(table_.data(), bytes) == entry_.table_checksum) return Status::success();
   return Status(Code::damaged, path_, ": array ", quoted(entry_.name),
                 ": its table of checksums is damaged");
@@ -82,7 +99,7 @@ Status StoredArray::load(std::uint64_t first, std::uint64_t count) {
   end_ = 0;
   slice_.resize(slice_bytes_);
   const std::uint64_t end = std::min(begin + bytes, entry_.size_bytes);
-  PERDURE_TRY(read_file(entry_.copy_offset(entry_.copy) + begin, end - begin, slice_.data()));
+  PERDURE_TRY(read_(offset_ + begin, end - begin, slice_.data()));
   begin_ = begin;
   end_ = end;
   const Status whole = check_blocks();

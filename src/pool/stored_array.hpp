@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Stored array: an array of a version in a rank's file, read in slices without mapping the file.
+// Stored array: an array of a version, in a rank's file or in an image of it, read in slices
+// without mapping the file.
 //
-// What was read was compared with its checksums, if the array has them: whole blocks, and each
-// once while reads go forward. A slice is all the memory that it takes.
+// What was read of a rank's file was compared with its checksums, if the array has them: whole
+// blocks, and each once while reads go forward. A slice is all the memory that it takes.
 //
 // Threads: one at a time. Failure: Code::damaged names the byte range, as verify_and_copy() does.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -26,23 +28,28 @@ class StoredArray {
   // `path`: of `file`, for people.
   static Result<StoredArray> open(FileHandle file, std::string path, const ArrayEntry& entry,
                                   std::uint64_t block_bytes);
+  // Copies bytes [offset, offset + count) of what the array lies in.
+  using Read = std::function<Status(std::uint64_t offset, std::uint64_t count, std::byte* to)>;
+  // Of an image, whose own checksums `read` compares; the array begins at `offset`.
+  static StoredArray in_image(Read read, std::string path, const ArrayEntry& entry,
+                              std::uint64_t offset);
 
   // Bytes [first, first + count), which it has.
   Status read(std::uint64_t first, std::uint64_t count, std::byte* to);
   std::uint64_t size_bytes() const { return entry_.size_bytes; }
 
  private:
-  StoredArray(FileHandle file, std::string path, const ArrayEntry& entry,
+  StoredArray(Read read, std::string path, const ArrayEntry& entry, std::uint64_t offset,
               std::uint64_t block_bytes);
   Status read_table();
   Status load(std::uint64_t first, std::uint64_t count);
   Status check_blocks() const;
-  Status read_file(std::uint64_t offset, std::uint64_t count, std::byte* to) const;
   Status damaged(std::uint64_t begin, std::uint64_t end) const;
 
-  FileHandle file_;
+  Read read_;
   std::string path_;
   ArrayEntry entry_;
+  std::uint64_t offset_;  // of its first byte
   std::uint64_t block_bytes_;
   std::uint64_t slice_bytes_;
   std::vector<std::uint64_t> table_;  // of checksums; empty: it has none

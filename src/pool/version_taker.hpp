@@ -30,6 +30,10 @@ class VersionTaker {
   // damaged; or "".
   virtual std::string whole_elsewhere() const { return ""; }
 
+  // [collective] The pool was of another number of ranks, and has become that of these with its
+  // newest version, which another restart would find. Versions are taken from this one on, which
+  // committed() had, too.
+  virtual Status changed(const Catalogue& newest) = 0;
   // Local. Versions up to this number may be stored over from now on: returns when nobody reads
   // them any more. Before the ranks agree on a commit, as another rank that has returned from it
   // may put into this one's arrays.

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "base/testing/thread_group.hpp"
+#include "levels/levels.hpp"
 #include "pool/box_note.hpp"
 
 namespace perdure {
@@ -89,10 +90,12 @@ class Member {
       if (!made.ok()) return wrong("commit: " + made.status().message());
       if (made.value() != version_ + 1) wrong("the commit made another version");
       version_ = made.value();
+      if (levels_ && !levels_->wait().ok()) wrong("a level did not get the version");
     }
     if (commits > 0 && pool_->status().old_ranks != group_.ranks()) wrong("old_ranks stays");
     const std::string path = pool_->device().file().path;
     if (commits > 0 && !std::filesystem::exists(path)) wrong("the device's file is not " + path);
+    if (levels_) levels_->close();
     const std::lock_guard<std::mutex> lock(mutex_);
     result_.newest = version_;
   }
@@ -118,13 +121,13 @@ class Member {
 
   Status open() {
     OpenOptions options;
-    options.any_ranks = true;
+    options.any_ranks = run_.any_ranks;
     options.job_name = "rank job";
     options.geometry = {2048, 64, 1024};
     options.keep = run_.keep;
     options.around = run_.around;
     options.lock_wait_ms = 50;
-    PERDURE_TRY_ASSIGN(pool_, open_pool(run_.directory, group_, options));
+    PERDURE_TRY_ASSIGN(pool_, open_with_levels(options));
     PERDURE_TRY_ASSIGN(box_, make_box());
     PERDURE_TRY_ASSIGN(cells_, array("cells", box_.extents, RankRule::none));
     PERDURE_TRY(pool_->set_box(*cells_, {global_cells, box_.first}));
@@ -132,6 +135,16 @@ class Member {
     PERDURE_TRY_ASSIGN(table_, array("table", {table_elements}, RankRule::same));
     PERDURE_TRY_ASSIGN(hand_, array("hand", {hand_elements}, RankRule::by_hand));
     return pool_->bind_scalar("step", &step_, sizeof step_, ScalarType::uint64);
+  }
+
+  Result<std::unique_ptr<Pool>> open_with_levels(OpenOptions& options) {
+    const std::string directory =
+        run_.nodes.empty() ? run_.directory : pool_on(run_, run_.nodes[group_.rank()]);
+    if (run_.levels.empty()) return open_pool(directory, group_, options);
+    PERDURE_TRY_ASSIGN(const auto settings, parse_level_settings(run_.levels));
+    PERDURE_TRY_ASSIGN(levels_, Levels::create(group_, directory, settings, Trust::own));
+    options.pool.taker = levels_.get();
+    return levels_ ? levels_->open(options) : open_pool(directory, group_, options);
   }
 
   // Where the number of ranks is as before, the parts must be.
@@ -256,6 +269,7 @@ class Member {
   JobResult& result_;
   std::mutex& mutex_;
   Random random_;
+  std::unique_ptr<Levels> levels_;
   std::unique_ptr<Pool> pool_;
   CellBox box_;
   std::uint64_t first_row_ = 0;
@@ -268,6 +282,10 @@ class Member {
 };
 
 }  // namespace
+
+std::string pool_on(const JobRun& run, std::uint32_t node) {
+  return run.directory + "/" + std::to_string(run.one_directory ? 0 : node) + "/pool";
+}
 
 std::vector<CellBox> boxes_of_run(std::uint64_t seed, std::uint32_t ranks) {
   Random random(seed * 31 + ranks);
@@ -284,7 +302,10 @@ std::vector<CellBox> boxes_of_run(std::uint64_t seed, std::uint32_t ranks) {
 JobResult run_job(const JobRun& run, std::uint64_t commits) {
   JobResult result;
   std::mutex mutex;
-  ThreadJob job(run.ranks);
+  ThreadJob job(run.nodes.empty() ? std::vector<std::uint32_t>(run.ranks, 0) : run.nodes);
+  for (const std::uint32_t node : run.nodes) {
+    std::filesystem::create_directories(split_path(pool_on(run, node)).directory);
+  }
   job.run([&](ThreadGroup& group) {
     Member member(run, job, group, result, mutex);
     member.live(commits);

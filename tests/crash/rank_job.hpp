@@ -25,7 +25,7 @@
 namespace perdure {
 
 struct JobRun {
-  std::string directory;
+  std::string directory;  // of the pool; with nodes what NODE/pool is below
   std::uint32_t ranks = 1;
   std::uint64_t seed = 1;  // of boxes, rows and modes of this run
   ArrayMode mode = ArrayMode::copy;
@@ -35,6 +35,10 @@ struct JobRun {
   // A cell's value depends on the rank that has it as well; then `before` says who had it.
   bool cells_of_ranks = false;
   std::optional<std::vector<CellBox>> before = std::nullopt;
+  std::string levels = "";                // as PERDURE_LEVELS; empty: none
+  std::vector<std::uint32_t> nodes = {};  // of each rank; empty: all see one directory
+  bool one_directory = false;             // of all nodes
+  bool any_ranks = true;
   std::function<std::unique_ptr<Device>(std::unique_ptr<Device>)> around = nullptr;
   std::function<void()> before_commit = nullptr;  // on rank 0, after the restart was judged
 };
@@ -47,6 +51,9 @@ struct JobResult {
 };
 
 constexpr std::uint64_t job_rows = 40;
+
+// Where the pool is on a node.
+std::string pool_on(const JobRun& run, std::uint32_t node);
 
 // The boxes of the run's ranks.
 std::vector<CellBox> boxes_of_run(std::uint64_t seed, std::uint32_t ranks);

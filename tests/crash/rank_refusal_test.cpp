@@ -301,11 +301,11 @@ TEST_F(AnotherNumber, before_the_first_commit_there_is_one_version_and_no_way_to
 
 TEST_F(AnotherNumber, what_no_rule_can_divide_is_refused_by_name) {
   make(2, false);
-  perdure_test::write_file(pool_ + "/image-00000.0", "x");
-  options_.belongs = [](const std::string& name) { return name.starts_with("image-"); };
+  perdure_test::write_file(pool_ + "/0123.part", "x");
+  options_.of_cached_file = [](const std::string& name) { return name.ends_with(".part"); };
   expect_says(job(3, restart_with(RankRule::same, RankRule::same)), Code::rank_mismatch,
-              "has the file image-00000.0");
-  options_.belongs = nullptr;
+              "a cached file is committed with it, whose part is 0123.part");
+  options_.of_cached_file = nullptr;
   const Status window = job(2, [](Pool& pool, Group&) -> Status {
     ArrayOptions part;
     part.part = 1;
@@ -319,6 +319,18 @@ TEST_F(AnotherNumber, what_no_rule_can_divide_is_refused_by_name) {
   ASSERT_TRUE(window.ok()) << window.message();
   expect_says(job(3, restart_with(RankRule::same, RankRule::same)), Code::rank_mismatch,
               "has the window 'w'");
+}
+
+TEST_F(AnotherNumber, an_object_of_in_place_versioning_is_refused_by_name) {
+  const Body object = [](Pool& pool, Group&) -> Status {
+    ArrayOptions options;
+    options.spare_copy = true;
+    return pool.open_array("o", {ArrayType::byte, ArrayMode::twin, false, {4096}}, options)
+        .status();
+  };
+  make(2, false, object);
+  expect_says(job(3, restart_with(RankRule::same, RankRule::same)), Code::rank_mismatch,
+              "has the object of in-place versioning 'o'");
 }
 
 }  // namespace

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Other ranks: what a job of another number of ranks goes on with, where the pool's directory is
+// not one that all of its ranks see, or where what counts is not in it.
+//
+// It reads the old ranks' images in a drain, which all see, each rank what it needs. If the nodes
+// have a newer version, in rank files, images and guards, it is brought to the drain before, as the
+// old ranks would have done it (drain_held()). What it makes is a pool of its own number of ranks,
+// in a lineage of its own, which exists with its first commit (pool/rank_change.hpp).
+//
+// Invariants
+//   levels.O1  Nothing of the old ranks is stored to, renamed or removed before the new pool is
+//       there. Then go their rank files, images and guards on these nodes; drained versions go as
+//       always, when newer ones of the new ranks are whole (manifest.hpp, levels.M2).
+//   levels.O2  Rank files on these nodes are locked before the version is chosen, and until the new
+//       pool is there: nobody goes on from them meanwhile.
+//   levels.O3  Of records of one pool on several nodes that of the highest generation counts
+//       (rank_change.hpp, pool.R7). A node with an older one, on which something was made since, is
+//       another run's: the start is refused.
+//
+// Threads: collective calls, where that is said. Failure: then on all ranks or on none.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/group.hpp"
+#include "base/status.hpp"
+#include "levels/bring_back.hpp"
+#include "levels/census.hpp"
+#include "levels/choice.hpp"
+#include "levels/manifest.hpp"
+#include "pool/old_ranks.hpp"
+
+namespace perdure {
+
+// [collective] levels.O3: gives the record to the nodes that have an older one, and the files of
+// the pool their names.
+Status settle_records(Group& group, const std::string& directory, Trust trust,
+                      std::uint32_t lock_wait_ms);
+
+// [collective] levels.O2. On one rank for each directory.
+Result<std::vector<FileHandle>> lock_rank_files(Group& group, const std::string& directory,
+                                                Trust trust, std::uint32_t lock_wait_ms);
+
+// [collective] Whether all ranks see one directory there, with a pool in it.
+Result<bool> see_one_directory(Group& group, const std::string& directory, Trust trust);
+
+// The version that all rank files hold, if they are all there; whoever reads it finds out whether
+// they do. Pure.
+std::optional<PoolHolds> held_by_files(const Census& census);
+
+// [collective] Brings a version of all ranks of the census, of their images or else of their rank
+// files, which are locked, to a drain. Its manifest is there afterwards.
+Status drain_held(Group& group, BringBack& back, const std::string& directory, Trust trust,
+                  const Census& census, VersionId id, const std::optional<RecoveryPlan>& images,
+                  const std::string& place);
+
+// [collective] Reads all images, each on one rank. Code::damaged.
+Status check_images(Group& group, const Manifest& manifest);
+// Local. As pool/old_ranks.hpp takes it.
+Result<OldVersion> old_version_of(const Manifest& manifest);
+
+}  // namespace perdure
