@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import BUILD, wait_until
+from conftest import BUILD, ROOT, wait_until
 from perdure.run.allocation import Slurm, this_allocation
 from perdure.run.node_watch import NodeWatch
 from perdure.run.page import RunPage
@@ -305,6 +305,81 @@ def test_each_launcher_is_told_its_nodes_in_its_own_way(slurm, tmp_path):
     assert flux == ["flux", "run", "--nodes=2", "--requires=hosts:n0,n2", "-n", "2", "a"]
     with pytest.raises(NoPlace):
         placed(["flux", "submit", "a"], nodes, "perdure-1", environment)
+
+
+def test_each_launcher_is_told_how_many_ranks_its_nodes_have(slurm, tmp_path):
+    nodes, environment = ["n0", "n2"], {"PERDURE_RUN_DIR": str(tmp_path)}
+    slurm.command("mpiexec", "#!/bin/sh\necho 'HYDRA build details:'\n")
+    slurm.command("mpirun", "#!/bin/sh\necho 'mpirun (Open MPI) 5.0.11'\n")
+    hydra = placed(["mpiexec", "a"], nodes, "perdure-1", environment, 3)
+    assert hydra == ["mpiexec", "-hosts", "n0,n2", "-ppn", "3", "-n", "6", "a"]
+    open_mpi = placed(["mpirun", "a"], nodes, "perdure-1", environment, 3)
+    assert open_mpi[-3:] == ["-n", "6", "a"]
+    assert Path(open_mpi[2]).read_text() == "n0 slots=3\nn2 slots=3\n"
+    flux = placed(["flux", "run", "a"], nodes, "perdure-1", environment, 3)
+    assert flux == ["flux", "run", "--nodes=2", "--requires=hosts:n0,n2", "-n", "6", "a"]
+    srun = placed(["srun", "a"], nodes, "perdure-1", environment, 3)
+    assert srun[-3:] == ["--ntasks=6", "--ntasks-per-node=3", "a"]
+
+
+SRUN_OF_RANKS = f"""#!/bin/sh
+echo "$@" >> {{folder}}/started
+for word; do case "$word" in --ntasks=*) ranks=${{word#--ntasks=}} ;; esac; done
+until [ "$1" = -- ]; do shift; done; shift
+if [ -e {{folder}}/script ]; then . {{folder}}/script; fi
+exec {ROOT}/tools/mpirun.sh {{launcher}} $ranks "$@"
+"""
+
+
+@pytest.fixture
+def divided(slurm, tmp_path):
+    """A program that goes on with any number of ranks, which srun starts as it is asked to."""
+    found = sorted((BUILD / "tests/ranks").glob("divide_*"))
+    if not found:
+        pytest.skip("no MPI: there is no tests/ranks/divide")
+    launcher = os.environ[f"PERDURE_TEST_MPIEXEC_{found[0].name.removeprefix('divide_')}"]
+    slurm.command("srun", SRUN_OF_RANKS.replace("{launcher}", launcher))
+    return ["srun", "--", found[0], tmp_path / "pool", 3]
+
+
+def test_job_goes_on_with_the_nodes_that_are_left_and_fewer_ranks(perdure, slurm, divided):
+    die = "PERDURE_KILL=rank=1,iteration=2,point=data; export PERDURE_KILL"
+    slurm.first_attempt(slurm.down_later("n1", "n2") + "\n" + die)
+    ran = perdure.run(["--ranks-per-node", 1, "--min-nodes", 2], divided)
+    assert ran.code == 0, ran.err
+    assert slurm.chosen == ["n0,n1,n2,n3", "n0,n3"]
+    first, second = ran.statistics["attempts"]
+    assert (first["ranks"], second["ranks"], second["restored_version"]) == (4, 2, 1)
+    assert "the job goes on with 2 of 4 nodes, and fewer ranks" in ran.err
+    assert b"wrong" not in ran.out
+
+
+def test_requeued_job_goes_on_with_the_fewer_nodes_that_it_gets(
+    perdure, slurm, divided, monkeypatch
+):
+    die = "PERDURE_KILL=rank=1,iteration=2,point=data; export PERDURE_KILL"
+    slurm.first_attempt(slurm.down_later("n1", "n2") + "\n" + die)
+    options = ["--ranks-per-node", 1, "--min-nodes", 3, "--requeue"]
+    ran = perdure.run(options, divided)
+    assert slurm.requeued and ran.statistics["requeued"] and ran.code != 0
+    assert "2 nodes are left and the job needs 3; lost: n1, n2" in ran.err
+    slurm.tell()
+    slurm.command("scontrol", SCONTROL.replace("seq -f n%.0f 0 3", "echo n0 n2 n3"))
+    monkeypatch.setenv("SLURM_JOB_NODELIST", "n[0,2-3]")
+    again = perdure.run(options, divided)
+    assert again.code == 0, again.err
+    assert slurm.chosen[-1] == "n0,n2,n3"
+    assert again.statistics["attempts"][0]["ranks"] == 3
+    assert again.statistics["attempts"][0]["restored_version"] == 1
+
+
+def test_senseless_numbers_of_ranks_are_refused(perdure, slurm):
+    both = perdure("run", "--ranks-per-node", 2, "--", "srun", "-n", "4", "true")
+    assert both.code == 2 and "'-n' of the command says how many ranks" in unwrapped(both.err)
+    few = perdure("run", "--ranks-per-node", 2, "--min-nodes", 5, "--", "srun", "true")
+    assert few.code == 2 and "--min-nodes asks for 5" in unwrapped(few.err)
+    alone = perdure("run", "--min-nodes", 2, "--", "srun", "true")
+    assert alone.code == 2 and "is for --ranks-per-node" in unwrapped(alone.err)
 
 
 def test_nodes_of_pbs_are_those_of_its_file_and_lost_ones_those_it_calls_down(

@@ -20,7 +20,7 @@ from perdure.run.allocation import NoAllocation, this_allocation
 from perdure.run.attempt import Limits
 from perdure.run.job import JobRequest, JobResult, run_job
 from perdure.run.live import make_live
-from perdure.run.placement import NoPlace, check_launcher
+from perdure.run.placement import NoPlace, check_launcher, check_no_ranks
 from perdure.run.rehearsal import POINTS, rehearsal_asked
 from perdure.run.report import job_json, print_report
 from perdure.run.spread import Spread, make_spread
@@ -95,6 +95,17 @@ Requeue = Annotated[
     typer.Option("--requeue", help="Put the job back into the queue if a node is lost and no "
                  "attempt is left, or if SIGUSR1 made it end early."),
 ]
+RanksPerNode = Annotated[
+    int | None,
+    typer.Option(metavar="N", min=1, help="Start N ranks on each node, however many nodes there "
+                 "are: for a program that goes on with any number of ranks (PERDURE_ANY_RANKS).",
+                 show_default=False),
+]
+MinNodes = Annotated[
+    int | None,
+    typer.Option(metavar="N", min=1, help="With --ranks-per-node: go on with fewer nodes, as long "
+                 "as N are left.", show_default="1"),
+]
 Log = Annotated[
     Path | None,
     output_file("--log", help="Add the job's output to this file too, with a line "
@@ -126,6 +137,8 @@ def run(
     commit_plan: CommitPlan = None,
     spares: Spares = None,
     requeue: Requeue = False,
+    ranks_per_node: RanksPerNode = None,
+    min_nodes: MinNodes = None,
     run_dir: RunDir = Path(),
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing of its own.")] = False,
 ) -> None:
@@ -137,11 +150,15 @@ def run(
 
     Examples: perdure run --restarts 5 --stall-timeout 1h -- mpiexec -n 4 ./solver;
     perdure run --log job.log --cache '*.dat' -- mpiexec -n 4 ./solver;
-    perdure run --spares 1 --requeue -- srun -n 12 ./solver
+    perdure run --spares 1 --requeue -- srun -n 12 ./solver;
+    perdure run --ranks-per-node 4 --min-nodes 2 --requeue -- srun ./solver
     """
     rehearsal = rehearsal_asked(kill_at, kill_rank, kill_point, command)
-    spread = _spread(command, spares, requeue, run_dir)
-    restarts = max(bool(rehearsal), spares or 0) if restarts is None else restarts
+    spread = _spread(command, spares, requeue, run_dir, ranks_per_node, min_nodes)
+    if restarts is None:
+        restarts = max(bool(rehearsal), spares or 0)
+        if spread is not None and ranks_per_node is not None:
+            restarts = max(restarts, (spares or 0) + spread.wanted - spread.needed)
     request = JobRequest(
         command,
         restarts,
@@ -170,16 +187,30 @@ def _checked_log(log: Path | None) -> Path | None:
 
 
 def _spread(
-    command: list[str], spares: int | None, requeue: bool, directory: Path
+    command: list[str],
+    spares: int | None,
+    requeue: bool,
+    directory: Path,
+    ranks_per_node: int | None,
+    min_nodes: int | None,
 ) -> Spread | None:
-    if spares is None and not requeue:
+    if min_nodes is not None and ranks_per_node is None:
+        raise bad_parameter("is for --ranks-per-node, which says that the program goes on with "
+                            "fewer ranks", param_hint="--min-nodes")  # fmt: skip
+    if spares is None and not requeue and ranks_per_node is None:
         return None
     try:
-        spread = make_spread(this_allocation(), spares or 0, directory.resolve(), requeue)
+        spread = make_spread(
+            this_allocation(), spares or 0, directory.resolve(), requeue, ranks_per_node,
+            min_nodes or 1,
+        )  # fmt: skip
         check_launcher(command)
+        if ranks_per_node is not None:
+            check_no_ranks(command)
     except (NoAllocation, NoPlace) as wrong:
-        raise bad_parameter(str(wrong), param_hint="--requeue" if spares is None else "--spares") \
-            from None
+        hint = "--ranks-per-node" if ranks_per_node is not None else \
+            "--requeue" if spares is None else "--spares"
+        raise bad_parameter(str(wrong), param_hint=hint) from None
     return spread
 
 

@@ -208,7 +208,13 @@ def _place(
     nodes, lost = _patiently(request.spread.choose, bell, live)
     if lost:
         live.say(f"attempt {number} runs on {nodes_text(nodes)}; lost: {nodes_text(lost)}")
-    return placed(request.command, nodes, attempt_name(number), environment), nodes, sorted(lost)
+    spread = request.spread
+    if len(nodes) < spread.wanted:
+        live.say(f"the job goes on with {len(nodes)} of {spread.wanted} nodes, and fewer ranks")
+    command = placed(
+        request.command, nodes, attempt_name(number), environment, spread.ranks_per_node
+    )
+    return command, nodes, sorted(lost)
 
 
 def _patiently(question: Callable[[], _Told], bell: Bell, live: Live) -> _Told:

@@ -19,33 +19,55 @@ class TooFewNodes(RuntimeError):
 @dataclass(frozen=True)
 class Spread:
     """`wanted` nodes of `allocation`, the others are spares. `shared`, a directory that all nodes
-    see, takes what the ranks leave for the launcher; `requeue`: the scheduler may start again."""
+    see, takes what the ranks leave for the launcher; `requeue`: the scheduler may start again.
+
+    `ranks_per_node`: a program that takes any number of ranks has so many on each node, and goes on
+    with fewer nodes, down to `least`. None: its command says how many ranks there are."""
 
     allocation: Allocation
     wanted: int
     shared: Path
     requeue: bool = False
+    ranks_per_node: int | None = None
+    least: int = 1
+
+    @property
+    def needed(self) -> int:
+        """Nodes without which there is no attempt."""
+        return self.wanted if self.ranks_per_node is None else min(self.least, self.wanted)
 
     def choose(self) -> tuple[list[str], set[str]]:
         """The nodes for the next attempt, and the lost ones. Raises TooFewNodes, NoAllocation."""
         nodes, lost = self.allocation.usable(self.wanted)
-        if len(nodes) < self.wanted:
+        if len(nodes) < self.needed:
             raise TooFewNodes(
-                f"{len(nodes)} nodes are left and the job needs {self.wanted}; lost: "
+                f"{len(nodes)} nodes are left and the job needs {self.needed}; lost: "
                 f"{nodes_text(lost)}"
             )
         return nodes, lost
 
 
-def make_spread(allocation: Allocation, spares: int, shared: Path, requeue: bool) -> Spread:
-    """Raises NoAllocation if fewer than one node would be left."""
+def make_spread(
+    allocation: Allocation,
+    spares: int,
+    shared: Path,
+    requeue: bool,
+    ranks_per_node: int | None = None,
+    least: int = 1,
+) -> Spread:
+    """Raises NoAllocation if fewer nodes than one, or than `least`, would be left."""
     nodes = allocation.nodes()
     if spares >= len(nodes):
         raise NoAllocation(
             f"the job has {len(nodes)} nodes, which leaves none beside {spares} spares: ask the "
             "scheduler for more nodes than the program uses"
         )
-    return Spread(allocation, len(nodes) - spares, shared, requeue)
+    wanted = len(nodes) - spares
+    if wanted < least:
+        raise NoAllocation(
+            f"the job has {wanted} nodes beside {spares} spares, and --min-nodes asks for {least}"
+        )
+    return Spread(allocation, wanted, shared, requeue, ranks_per_node, least)
 
 
 def attempt_name(number: int) -> str:
