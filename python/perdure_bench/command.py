@@ -58,7 +58,6 @@ _IN_PARTS = ("ipv",)
 _BY_PROGRAM = {
     "persist": "flush, copy and commit primitives against memcpy and libpmem",
     "crash": "crash images of a whole run, each recovered and compared",
-    "state": "arrays that change their size, come and go, against those that don't",
 }
 _TABLE_COLUMNS = 1000  # where stdout is no terminal: nothing is cut
 
