@@ -374,6 +374,9 @@ Result<std::string> Restart::change_ranks() {
   if (choice.level == RestartLevel::drain) return use_drained(&census_, held);
   PERDURE_TRY_ASSIGN(const bool one, see_one_directory(group_, directory_, trust_));
   if (one && choice.level != RestartLevel::nodes) {
+    JobRecord own = census_.job;
+    own.lineage = census_.lineage();
+    PERDURE_TRY(leased_.clear(&own));  // the first commit takes them
     locks_.clear();
     return std::string();
   }

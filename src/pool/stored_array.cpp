@@ -17,6 +17,7 @@ namespace perdure {
 namespace {
 
 constexpr std::uint64_t image_block_bytes = std::uint64_t{64} << 10;
+constexpr std::uint64_t direct_bytes = std::uint64_t{8} << 10;
 
 Status read_file(const FileHandle& file, const std::string& path, std::uint64_t offset,
                  std::uint64_t count, std::byte* to) {
@@ -108,6 +109,8 @@ Status StoredArray::load(std::uint64_t first, std::uint64_t count) {
 }
 
 Status StoredArray::read(std::uint64_t first, std::uint64_t count, std::byte* to) {
+  // Where nothing is compared here a slice would be one more copy of a long run.
+  if (table_.empty() && count >= direct_bytes) return read_(offset_ + first, count, to);
   while (count > 0) {
     if (first < begin_ || first >= end_) PERDURE_TRY(load(first, count));
     const std::uint64_t bytes = std::min(count, end_ - first);
