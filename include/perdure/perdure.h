@@ -103,9 +103,9 @@ enum perdure_mode {
    * where containers forbid userfaultfd, by page protection: then system calls that store into the
    * array, as read() and MPI's receives on a node do, fail with EFAULT), or, with PERDURE_MARKS,
    * named through perdure_mark(), or, with PERDURE_COMPARE, by comparing. Changes are also found by
-   * comparing in arrays of up to 16 KiB, in shared memory, and in a process with pinned pages
-   * (io_uring, InfiniBand) or CUDA. A read or receive that is pending while a commit runs is not
-   * seen: let it complete before. */
+   * comparing in arrays of up to 16 KiB, in buffers of the program's that begin at no page, in
+   * shared memory, and in a process with pinned pages (io_uring, InfiniBand) or CUDA. A read or
+   * receive that is pending while a commit runs is not seen: let it complete before. */
   PERDURE_LOG = 3,
   /* One copy in the pool, which the application reads and writes, and no versions of it: commit
    * makes durable what was written so far. After a crash it holds what had reached the medium. */
@@ -177,9 +177,9 @@ typedef struct perdure_array_options {
                      memory of an NVIDIA GPU (docs/gpu.md): device, managed or pinned. It stays
                      where it is until close, or until perdure_array_resize() says where it lies:
                      after free(), realloc() or munmap() every commit and restore is STATE. Log of
-                     more than 16 KiB needs whole pages, which hold nothing else and are of one
-                     array; for smaller arrays, which are compared, and with PERDURE_MARKS or
-                     PERDURE_COMPARE, any buffer will do. */
+                     more than 16 KiB: one that begins at a page has whole pages, which hold nothing
+                     else and are of one array; any other, as malloc() gives it, is compared, as if
+                     PERDURE_COMPARE were said. */
   int ranks;      /* enum perdure_ranks; 0: its box counts */
 } perdure_array_options;
 

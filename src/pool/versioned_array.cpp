@@ -136,7 +136,8 @@ Status VersionedArray::watch_other(std::byte* at, std::uint64_t size_bytes) {
   return Status::success();
 }
 
-// Where others store to the buffer, no tracker sees it.
+// Where others store to the buffer, no tracker sees it; and one needs whole pages, which malloc()
+// and std::vector seldom give.
 Status VersionedArray::check_buffer(std::byte* buffer, std::uint64_t size_bytes) {
   if (accelerators_ != nullptr) {
     const auto accelerator = accelerators_->of(buffer, size_bytes);
@@ -145,7 +146,9 @@ Status VersionedArray::check_buffer(std::byte* buffer, std::uint64_t size_bytes)
   }
   const auto stores = check_buffer_memory(buffer, size_bytes);
   if (!stores.ok()) return named(stores.status());
-  if (!tracked_ || stores.value() == Stores::by_this_mapping) return Status::success();
+  const bool can_be_tracked =
+      stores.value() == Stores::by_this_mapping && PageTracker::can_watch(buffer);
+  if (!tracked_ || can_be_tracked) return Status::success();
   tracked_ = false;
   compare_ = true;
   return Status::success();

@@ -230,8 +230,8 @@ class Pool:
                    By default the kernel says which of larger ones were written, or before Linux
                    6.7 page protection: then read() into it fails (EFAULT)
         buffer     copy and log: an array of this shape and dtype to use as `working`, contiguous
-                   and row-major, of numpy or in memory of a GPU (docs/gpu.md). Log of more than
-                   16 KiB needs marks or compare with that of numpy, or whole pages
+                   and row-major, of numpy or in memory of a GPU (docs/gpu.md). In log mode one of
+                   numpy is compared, if it does not begin at a page
         ranks      what it is to the ranks together, for open(any_ranks=True). rows: one list over
                    all ranks, in rank order, whose first extent is divided anew; each rank gets as
                    many rows as its shape asks for, evenly without a shape. same: equal on all
