@@ -85,11 +85,14 @@ enum perdure_type {
   PERDURE_FLOAT = 4,
   PERDURE_DOUBLE = 5,
   PERDURE_COMPLEX_DOUBLE = 6,
-  /* of scalars only */
   PERDURE_UINT32 = 7,
   PERDURE_UINT64 = 8,
-  PERDURE_BOOL = 9, /* 1 byte */
-  PERDURE_TEXT = 10 /* UTF-8, up to a zero byte or the end */
+  PERDURE_BOOL = 9,  /* 1 byte */
+  PERDURE_TEXT = 10, /* of scalars only: UTF-8, up to a zero byte or the end */
+  PERDURE_INT8 = 11,
+  PERDURE_INT16 = 12,
+  PERDURE_UINT16 = 13,
+  PERDURE_COMPLEX_FLOAT = 14
 };
 
 enum perdure_mode {
@@ -292,6 +295,9 @@ PERDURE_API int perdure_scalar_typed(perdure_pool* pool, const char* name, int t
 #if !defined(__cplusplus) && defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L
 #define PERDURE_TYPE_OF(address)                                           \
   _Generic((address),                                                      \
+      signed char*: PERDURE_INT8,                                          \
+      short*: PERDURE_INT16,                                               \
+      unsigned short*: PERDURE_UINT16,                                     \
       int*: PERDURE_INT32,                                                 \
       unsigned*: PERDURE_UINT32,                                           \
       long*: sizeof(long) == 8 ? PERDURE_INT64 : PERDURE_INT32,            \
@@ -300,6 +306,7 @@ PERDURE_API int perdure_scalar_typed(perdure_pool* pool, const char* name, int t
       unsigned long long*: PERDURE_UINT64,                                 \
       float*: PERDURE_FLOAT,                                               \
       double*: PERDURE_DOUBLE,                                             \
+      float _Complex*: PERDURE_COMPLEX_FLOAT,                              \
       double _Complex*: PERDURE_COMPLEX_DOUBLE,                            \
       _Bool*: PERDURE_BOOL,                                                \
       char*: PERDURE_TEXT,                                                 \

@@ -58,6 +58,10 @@ template <typename T>
 constexpr int type_or_none() {
   using std::is_same_v;
   return is_same_v<T, std::byte> || is_same_v<T, unsigned char> ? PERDURE_BYTE
+         : is_same_v<T, bool>                                   ? PERDURE_BOOL
+         : is_same_v<T, std::int8_t>                            ? PERDURE_INT8
+         : is_same_v<T, std::int16_t>                           ? PERDURE_INT16
+         : is_same_v<T, std::uint16_t>                          ? PERDURE_UINT16
          : is_same_v<T, std::int32_t>                           ? PERDURE_INT32
          : is_same_v<T, std::int64_t>                           ? PERDURE_INT64
          : is_same_v<T, float>                                  ? PERDURE_FLOAT
@@ -72,7 +76,8 @@ constexpr int scalar_type() {
   using E = std::remove_all_extents_t<T>;
   if (std::is_same_v<E, bool>) return PERDURE_BOOL;
   if (std::is_same_v<E, char>) return PERDURE_TEXT;
-  if (!std::is_integral_v<E>) return type_or_none<E>() == PERDURE_BYTE ? 0 : type_or_none<E>();
+  if (type_or_none<E>() == PERDURE_BYTE) return 0;
+  if (!std::is_integral_v<E> || sizeof(E) < 4) return type_or_none<E>();
   if (sizeof(E) == 4) return std::is_signed_v<E> ? PERDURE_INT32 : PERDURE_UINT32;
   if (sizeof(E) == 8) return std::is_signed_v<E> ? PERDURE_INT64 : PERDURE_UINT64;
   return 0;
@@ -83,8 +88,8 @@ template <typename T>
 constexpr perdure_type type_of() {
   constexpr int type = type_or_none<T>();
   static_assert(type != 0,
-                "an array holds std::byte, unsigned char, std::int32_t, std::int64_t, float, "
-                "double or std::complex<double>; store other types as std::byte");
+                "an array holds std::byte, bool, integers, float, double or std::complex of these; "
+                "store other types as std::byte");
   return static_cast<perdure_type>(type);
 }
 

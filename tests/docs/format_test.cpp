@@ -479,6 +479,14 @@ const std::map<std::string, std::uint64_t> numbers_of_headers{
 
 // A row of a table of docs/format.md: its cells without blanks around them and without backquotes.
 using Row = std::vector<std::string>;
+    {"PERDURE_UINT32", PERDURE_UINT32},
+    {"PERDURE_UINT64", PERDURE_UINT64},
+    {"PERDURE_BOOL", PERDURE_BOOL},
+    {"PERDURE_TEXT", PERDURE_TEXT},
+    {"PERDURE_INT8", PERDURE_INT8},
+    {"PERDURE_INT16", PERDURE_INT16},
+    {"PERDURE_UINT16", PERDURE_UINT16},
+    {"PERDURE_COMPLEX_FLOAT", PERDURE_COMPLEX_FLOAT},
 
 Row cells_of(const std::string& line) {
   Row cells;

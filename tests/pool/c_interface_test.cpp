@@ -186,7 +186,7 @@ TEST(Interface, bad_arguments_are_errors_with_a_sentence) {
     return perdure_array_open(pool, name, type, dimensions, shape, mode, extra, &array);
   };
   EXPECT_EQ(open("u", 0, 1, PERDURE_COPY), PERDURE_E_INVALID);
-  EXPECT_EQ(open("u", 7, 1, PERDURE_COPY), PERDURE_E_INVALID);
+  EXPECT_EQ(open("u", PERDURE_TEXT, 1, PERDURE_COPY), PERDURE_E_INVALID);
   EXPECT_EQ(open("u", PERDURE_BYTE, 0, PERDURE_COPY), PERDURE_E_INVALID);
   EXPECT_EQ(open("u", PERDURE_BYTE, 9, PERDURE_COPY), PERDURE_E_INVALID);
   EXPECT_EQ(open("u", PERDURE_BYTE, 1, 5), PERDURE_E_INVALID);

@@ -292,16 +292,16 @@ def test_another_shape_dtype_or_mode_than_the_pool_holds_is_refused(tmp_path, sh
 
 def test_bytes_of_one_dtype_are_never_taken_for_another(tmp_path):
     with perdure.open(tmp_path / "pool") as pool:
-        pool.array("u", 8, "u2")
+        pool.array("u", 8, ">u2")
         pool.restart()
         pool.commit()
     with perdure.open(tmp_path / "pool") as pool:
         pool.array("u", 8, "f2")
-        with pytest.raises(perdure.WrongShape, match="'u' is dtype <u2 in the pool, not dtype <f2"):
+        with pytest.raises(perdure.WrongShape, match="'u' is dtype >u2 in the pool, not dtype <f2"):
             pool.restart()
     with perdure.open(tmp_path / "pool") as pool:
         pool.restart()
-        with pytest.raises(perdure.WrongShape, match="<u2"):
+        with pytest.raises(perdure.WrongShape, match=">u2"):
             pool.array("u", 8, "f2")
 
 

@@ -218,9 +218,9 @@ class Pool:
         shape      extents in elements, row-major: an int or up to 8 of them (7 for a dtype that is
                    not among those of perdure.h); an extent may be 0, and () is one element.
                    Default: those that the pool has, and dtype, mode and checksums as well
-        dtype      any but object; default float, or what the pool has. In the pool uint8, int32,
-                   int64, float32, float64 and complex128 are elements; all others, structures too,
-                   are bytes
+        dtype      any but object; default float, or what the pool has. In the pool bool, integers,
+                   float32, float64 and complex numbers of them are elements; all others, structures
+                   and other byte orders too, are bytes
         mode       default copy. copy: a commit copies `working`; twin: `consistent` is read and all
                    of `working` written, and a commit swaps them; log: a commit copies pages that
                    changed; flush: one copy without versions
