@@ -63,9 +63,12 @@ constexpr int type_or_none() {
          : is_same_v<T, std::int16_t>                           ? PERDURE_INT16
          : is_same_v<T, std::uint16_t>                          ? PERDURE_UINT16
          : is_same_v<T, std::int32_t>                           ? PERDURE_INT32
+         : is_same_v<T, std::uint32_t>                          ? PERDURE_UINT32
          : is_same_v<T, std::int64_t>                           ? PERDURE_INT64
+         : is_same_v<T, std::uint64_t>                          ? PERDURE_UINT64
          : is_same_v<T, float>                                  ? PERDURE_FLOAT
          : is_same_v<T, double>                                 ? PERDURE_DOUBLE
+         : is_same_v<T, std::complex<float> >                   ? PERDURE_COMPLEX_FLOAT
          : is_same_v<T, std::complex<double> >                  ? PERDURE_COMPLEX_DOUBLE
                                                                 : 0;
 }
@@ -74,7 +77,6 @@ constexpr int type_or_none() {
 template <typename T>
 constexpr int scalar_type() {
   using E = std::remove_all_extents_t<T>;
-  if (std::is_same_v<E, bool>) return PERDURE_BOOL;
   if (std::is_same_v<E, char>) return PERDURE_TEXT;
   if (type_or_none<E>() == PERDURE_BYTE) return 0;
   if (!std::is_integral_v<E> || sizeof(E) < 4) return type_or_none<E>();
