@@ -264,6 +264,7 @@ class Pool {
   Status wait_until_saved(const VersionedArray& array);
   Status make_room_for_catalogue();
   Status check_room_for(const std::string& what);
+  void note_unopened();
   Status take_newest_file();
   static Status not_both(const std::string& path);
   Status load_all();

@@ -29,6 +29,7 @@
 #include "pool/run_page.hpp"
 #include "pool/slot_format.hpp"
 #include "pool/state_word.hpp"
+#include "pool/unopened_note_format.hpp"
 #include "trace/trace_format.hpp"
 #include "veloc/checkpoint_format.hpp"
 
@@ -121,6 +122,12 @@ void add_structs_of_slots(std::map<std::string, Struct>& all) {
   all["FirstNoteFormat"] = {
       sizeof(FirstNoteFormat),
       {PERDURE_FIELD(FirstNoteFormat, checksum), PERDURE_FIELD(FirstNoteFormat, job_id)}};
+  all["UnopenedNoteFormat"] = {
+      sizeof(UnopenedNoteFormat),
+      {PERDURE_FIELD(UnopenedNoteFormat, version), PERDURE_FIELD(UnopenedNoteFormat, count)}};
+  all["UnopenedArrayFormat"] = {
+      sizeof(UnopenedArrayFormat),
+      {PERDURE_FIELD(UnopenedArrayFormat, part), PERDURE_FIELD(UnopenedArrayFormat, name_bytes)}};
   all["BoxNoteFormat"] = {
       sizeof(BoxNoteFormat),
       {PERDURE_FIELD(BoxNoteFormat, version), PERDURE_FIELD(BoxNoteFormat, dimensions),
@@ -414,6 +421,8 @@ const std::map<std::string, std::uint64_t> numbers_of_headers{
     {"file_note_version", file_note_version},
     {"file_tail_bytes", file_tail_bytes},
     {"file_path_bytes_max", file_path_bytes_max},
+    {"unopened_note_version", unopened_note_version},
+    {"unopened_note_bytes_max", unopened_note_bytes_max},
     {"box_note_version", box_note_version},
     {"dimensions_max", dimensions_max},
     {"scalar_bytes_max", scalar_bytes_max},

@@ -269,3 +269,59 @@ def test_a_state_that_was_crafted_is_an_error_of_dump(perdure, tmp_path):
             pool.commit()
         ran = perdure("pool", "dump", path, "s")
         assert ran.code == 1 and "state 's' of rank 0" in ran.err, ran.err
+
+
+def test_arrays_that_nobody_opens_are_named_with_their_room_until_they_are_dropped(
+    perdure, tmp_path
+):
+    path = tmp_path / "pool"
+
+    def run(*names, drop=()):
+        with api.open(path, job="x") as pool:
+            for name in names:
+                pool.array(name, 5000)
+            pool.restart()
+            for name in drop:
+                pool.remove(pool.array(name))
+            pool.commit()
+
+    def opened():
+        (rank,) = json.loads(perdure("pool", "show", path, "--json").out)["rank_files"]
+        return {each["name"]: each["opened"] for each in rank["arrays"]}, rank["arrays"]
+
+    run("u", "old", "older")
+    assert "carried on" not in shown(perdure, path)
+    assert opened()[0] == {"u": True, "old": True, "older": True}
+    for _ in range(2):
+        run("u")
+        text = shown(perdure, path)
+        assert "2 arrays are carried on although the job did not open them: old, older" in text
+        assert "pool.remove(pool.array(name))" in text
+        known, arrays = opened()
+        assert known == {"u": True, "old": False, "older": False}
+        assert all(80_000 <= each["room_bytes"] <= 200_000 for each in arrays)
+    run("u", drop=["old"])
+    assert "1 array is carried on although the job did not open them: older, with" in shown(
+        perdure, path
+    )
+    run("u", "older")
+    assert "carried on" not in shown(perdure, path)
+    assert opened()[0] == {"u": True, "older": True}
+    names = {each["name"] for each in scalars_of(perdure, path).values()}
+    assert not any(name.startswith("perdure.unopened") for name in names)
+
+
+def test_names_without_room_in_the_note_of_unopened_arrays_are_left_out(perdure, tmp_path):
+    path = tmp_path / "pool"
+    with api.open(path, job="x") as pool:
+        for number in range(300):
+            pool.array(f"{number:03}".ljust(100, "u"), 8)
+        pool.restart()
+        pool.commit()
+    with api.open(path, job="x") as pool:
+        pool.array("u", 8)
+        pool.restart()
+        pool.commit()
+    (rank,) = json.loads(perdure("pool", "show", path, "--json").out)["rank_files"]
+    left = [each for each in rank["arrays"] if not each["opened"]]
+    assert 30 < len(left) < 40 and len(rank["arrays"]) == 301
