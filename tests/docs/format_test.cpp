@@ -190,7 +190,6 @@ void add_structs_of_veloc(std::map<std::string, Struct>& all) {
   all["LayoutFormat"] = {
       sizeof(LayoutFormat),
       {PERDURE_FIELD(LayoutFormat, format), PERDURE_FIELD(LayoutFormat, checksums),
-       PERDURE_FIELD(LayoutFormat, parts), PERDURE_FIELD(LayoutFormat, part_bytes),
        PERDURE_FIELD(LayoutFormat, table_at), PERDURE_FIELD(LayoutFormat, table_bytes),
        PERDURE_FIELD(LayoutFormat, regions), PERDURE_FIELD(LayoutFormat, labels),
        PERDURE_FIELD(LayoutFormat, label)}};
@@ -421,9 +420,9 @@ const std::map<std::string, std::uint64_t> numbers_of_headers{
     {"file_note_version", file_note_version},
     {"file_tail_bytes", file_tail_bytes},
     {"file_path_bytes_max", file_path_bytes_max},
+    {"box_note_version", box_note_version},
     {"unopened_note_version", unopened_note_version},
     {"unopened_note_bytes_max", unopened_note_bytes_max},
-    {"box_note_version", box_note_version},
     {"dimensions_max", dimensions_max},
     {"scalar_bytes_max", scalar_bytes_max},
     {"catalogue_page_bytes", catalogue_page_bytes},
@@ -467,7 +466,6 @@ const std::map<std::string, std::uint64_t> numbers_of_headers{
     {"frame_magic", trace::frame_magic},
     {"trailer_magic", trace::trailer_magic},
     {"format_newest", perdure_veloc::format_newest},
-    {"parts_max", perdure_veloc::parts_max},
     {"labels_max", perdure_veloc::labels_max},
     {"region_alignment", perdure_veloc::region_alignment},
     {"command_bytes_max", trace::command_bytes_max},
@@ -481,13 +479,6 @@ const std::map<std::string, std::uint64_t> numbers_of_headers{
     {"PERDURE_FLOAT", PERDURE_FLOAT},
     {"PERDURE_DOUBLE", PERDURE_DOUBLE},
     {"PERDURE_COMPLEX_DOUBLE", PERDURE_COMPLEX_DOUBLE},
-    {"PERDURE_COPY", PERDURE_COPY},
-    {"PERDURE_TWIN", PERDURE_TWIN},
-    {"PERDURE_LOG", PERDURE_LOG},
-    {"PERDURE_FLUSH", PERDURE_FLUSH}};
-
-// A row of a table of docs/format.md: its cells without blanks around them and without backquotes.
-using Row = std::vector<std::string>;
     {"PERDURE_UINT32", PERDURE_UINT32},
     {"PERDURE_UINT64", PERDURE_UINT64},
     {"PERDURE_BOOL", PERDURE_BOOL},
@@ -496,6 +487,13 @@ using Row = std::vector<std::string>;
     {"PERDURE_INT16", PERDURE_INT16},
     {"PERDURE_UINT16", PERDURE_UINT16},
     {"PERDURE_COMPLEX_FLOAT", PERDURE_COMPLEX_FLOAT},
+    {"PERDURE_COPY", PERDURE_COPY},
+    {"PERDURE_TWIN", PERDURE_TWIN},
+    {"PERDURE_LOG", PERDURE_LOG},
+    {"PERDURE_FLUSH", PERDURE_FLUSH}};
+
+// A row of a table of docs/format.md: its cells without blanks around them and without backquotes.
+using Row = std::vector<std::string>;
 
 Row cells_of(const std::string& line) {
   Row cells;
