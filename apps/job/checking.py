@@ -99,10 +99,10 @@ def chooser_of_test():
 
 def check_any_ranks(job, folder, problem, steps_a_kill):
     """The answer has the same bits on any number of ranks; a job that is killed at random times,
-    and goes on each time with another number of ranks, ends with them too. With PERDURE_TEST_KILLS
+    and goes on each time with another number of ranks, ends with them too. With PERDURE_ROUNDS
     kills the problem is as much longer, so that most of them come before its end."""
     chooser = chooser_of_test()
-    kills = int(os.environ.get("PERDURE_TEST_KILLS", "8"))
+    kills = int(os.environ.get("PERDURE_ROUNDS", "8"))
     problem = [*problem, "--steps", kills * steps_a_kill]
     undisturbed = {
         job.on(ranks).outcome(*problem)["hash"] for ranks in range(1, job.ranks + 2)
