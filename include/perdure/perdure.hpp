@@ -250,9 +250,9 @@ class FollowedVector final : public Follower {
     options.buffer = vector_.data();
     // A vector's memory is never whole pages, which a tracker would need.
     if (mode == Mode::log && (options.flags & PERDURE_MARKS) == 0) options.flags |= PERDURE_COMPARE;
-    const Shape shape = shape_of(vector_.size());
-    check(perdure_array_open(pool, name_.c_str(), type, static_cast<unsigned>(shape.size()),
-                             shape.data(), static_cast<perdure_mode>(mode), &options, &handle_));
+    const std::uint64_t shape[2] = {vector_.size(), sizeof(T)};
+    check(perdure_array_open(pool, name_.c_str(), type, dimensions, shape,
+                             static_cast<perdure_mode>(mode), &options, &handle_));
     note();
   }
   ~FollowedVector() override = default;
@@ -285,11 +285,10 @@ class FollowedVector final : public Follower {
  private:
   static constexpr bool known = type_or_none<T>() != 0;
   static constexpr int type = known ? type_or_none<T>() : static_cast<int>(PERDURE_BYTE);
-  static Shape shape_of(std::uint64_t elements) {
-    return known ? Shape{elements} : Shape{elements, sizeof(T)};
-  }
+  static constexpr unsigned dimensions = known ? 1 : 2;
   void take(T* buffer) {
-    check(perdure_array_resize(handle_, shape_of(vector_.size()).data(), buffer));
+    const std::uint64_t shape[2] = {vector_.size(), sizeof(T)};
+    check(perdure_array_resize(handle_, shape, buffer));
     note();
   }
   void note() {

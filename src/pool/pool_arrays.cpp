@@ -198,7 +198,7 @@ Status Pool::resize_array(VersionedArray& array, const std::vector<std::uint64_t
     wait_for_saver();
     PERDURE_TRY(grow_device(*device_, next.hold->extent().end));
   }
-  const std::vector<std::uint8_t> named = array.named();
+  const auto named = moves ? array.named() : std::vector<std::uint8_t>();
   PERDURE_TRY(array.resize(next, buffer));
   if (moves) {
     left->named = named;
