@@ -141,8 +141,7 @@ module perdure
   end interface
 
   ! Ties a variable to the scalar `name`: every commit saves it, a restart writes it. Local.
-  ! Integers, reals, complex and logical variables of C's kinds, texts, or `bytes` bytes at an
-  ! address.
+  ! A variable of one of C's kinds, a default logical, a text, or `bytes` bytes at an address.
   interface perdure_scalar
     module procedure scalar_int8, scalar_int16, scalar_int32, scalar_int64, scalar_float, &
       scalar_double, scalar_complex_float, scalar_complex, scalar_logical, scalar_bool, &
