@@ -133,7 +133,8 @@ def test_types_that_c_told_are_shown_and_others_in_both_readings(perdure, tmp_pa
 class Options(ctypes.Structure):
     """perdure_array_options."""
 
-    _fields_ = (("flags", ctypes.c_uint), ("buffer", ctypes.c_void_p), ("ranks", ctypes.c_int))
+    _fields_ = (("flags", ctypes.c_uint), ("buffer", ctypes.c_void_p), ("ranks", ctypes.c_int),
+                ("device", ctypes.c_void_p))  # fmt: skip
 
 
 def test_small_and_complex_numbers_of_c_are_shown_and_dumped(perdure, tmp_path):
@@ -157,7 +158,7 @@ def test_small_and_complex_numbers_of_c_are_shown_and_dumped(perdure, tmp_path):
     def bind(library, pool, check):
         extent, array = ctypes.c_uint64(3), ctypes.c_void_p()
         for name, (kind, _, _) in kept.items():
-            options = Options(0, values[name].ctypes.data, 0)
+            options = Options(0, values[name].ctypes.data, 0, None)
             check(library.perdure_array_open(pool, name.encode(), kind, 1, ctypes.byref(extent), 1,
                                              ctypes.byref(options), ctypes.byref(array)))
         for name, (kind, value, _) in scalars.items():
