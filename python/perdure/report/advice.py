@@ -8,9 +8,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from perdure.energy.formulas.model import Machine, time_optimal_work, time_per_work
+from perdure.pages.page import unbroken
 from perdure.report.job import Job
-from perdure.units import bytes_text, seconds_text
+from perdure.units import bytes_text
+from perdure.units import seconds_text as plain_seconds
 
+seconds_text = unbroken(plain_seconds)
 DEAR = 0.05  # a share of the time that commits may well take
 SLOW_START = 0.2  # of the time, and _SLOW_START_S, from which it is named
 _SLOW_START_S = 60.0
@@ -129,7 +132,7 @@ class Judgement:
             if each.now_share is not None and each.now_share - each.best_share < _WORTH:
                 continue
             every = seconds_text(each.mtbf_s)
-            when = f"With a failure every {every}" if self.mtbf_s else f"If one came every {every}"
+            when = f"With a failure every {every}" if self.mtbf_s else f"If a failure came every {every}"
             now = "the job does not end"
             if each.now_share is not None:
                 now = f"that costs {_percent(each.now_share)}"
