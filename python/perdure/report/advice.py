@@ -132,14 +132,14 @@ class Judgement:
             if each.now_share is not None and each.now_share - each.best_share < _WORTH:
                 continue
             every = seconds_text(each.mtbf_s)
-            when = f"With a failure every {every}" if self.mtbf_s else f"If a failure came every {every}"
+            when = "With a failure" if self.mtbf_s else "If a failure came"
             now = "the job does not end"
             if each.now_share is not None:
                 now = f"that costs {_percent(each.now_share)}"
             return [Advice(
-                f"{when}, a commit after {seconds_text(each.best_s)} of computing would be best, "
-                f"and cost {_percent(each.best_share)} of the time. Now it comes after "
-                f"{seconds_text(self.job.interval_s or 0)}, and {now}."
+                f"{when} every {every}, a commit after {seconds_text(each.best_s)} of computing "
+                f"would be best, and cost {_percent(each.best_share)} of the time. "
+                f"Now it comes after {seconds_text(self.job.interval_s or 0)}, and {now}."
             )]
         return []
 
