@@ -128,15 +128,18 @@ function(perdure_test_headers target)
             <functional> <map> <memory> <optional> <random> <string> <thread> <vector>)
 endfunction()
 
-# With a sanitizer everything takes longer, and a SIGSEGV that a test expects is left to it.
+# With a sanitizer everything takes longer, and a SIGSEGV that a test expects is left to it: it comes
+# from a store or load, so that its handler may do what others may not.
 function(perdure_sanitized_test name seconds)
   if(NOT PERDURE_SANITIZER OR PERDURE_SANITIZER STREQUAL "coverage")
     return()
   endif()
   math(EXPR seconds "10 * ${seconds}")
   set(handlers "handle_segv=0:handle_sigbus=0:handle_sigfpe=0")
+  set(faults "report_signal_unsafe=0")
   set_tests_properties(${name} PROPERTIES TIMEOUT ${seconds}
-                       ENVIRONMENT_MODIFICATION "ASAN_OPTIONS=path_list_append:${handlers}")
+    ENVIRONMENT_MODIFICATION
+      "ASAN_OPTIONS=path_list_append:${handlers};TSAN_OPTIONS=path_list_append:${faults}")
 endfunction()
 
 # perdure_test(NAME SOURCES … DEPS … [LIBS …] [LABELS …] [TIMEOUT s] [LONG s]): a GoogleTest

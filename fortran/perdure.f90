@@ -118,6 +118,7 @@ module perdure
     integer(c_int) :: flags
     type(c_ptr) :: buffer
     integer(c_int) :: ranks
+    type(c_ptr) :: device
   end type
 
   public :: perdure_open, perdure_close, perdure_array_open, perdure_scalar
@@ -394,7 +395,7 @@ contains
     integer(c_int) :: dimensions
     perdure_array_open = perdure_e_invalid
     if (size(extents) > ranks_max) return
-    options = c_array_options(0, c_null_ptr, 0)
+    options = c_array_options(0, c_null_ptr, 0, c_null_ptr)
     if (present(ranks)) options%ranks = ranks
     if (present(flags)) options%flags = flags
     if (present(buffer)) options%buffer = buffer

@@ -49,7 +49,7 @@ class PooledState : public State {
 
   // With a buffer, that of the application.
   perdure_array* open_array(const char* name, std::uint64_t count, double* buffer = nullptr) {
-    const perdure_array_options with{flags_, buffer, 0};
+    const perdure_array_options with{flags_, buffer, 0, nullptr};
     perdure_array* array = nullptr;
     job::check(perdure_array_open(pool_, name, PERDURE_DOUBLE, 1, &count, mode_, &with, &array),
                "perdure_array_open");

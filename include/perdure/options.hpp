@@ -106,11 +106,12 @@ struct Options {
 // How to open an array: pool.array<double>("u", {n}, Mode::log, {.marks = true}).
 template <typename T>
 struct ArrayOptions {
-  std::optional<bool> checksums = {};  // of every block; default: yes for copy and log
-  bool marks = false;                  // log: the application calls mark()
-  bool compare = false;                // log: changed blocks are found by comparing
-  std::span<T> buffer = {};            // copy, log: the application's own, as in perdure.h
-  Ranks ranks = Ranks::none;           // how another number of ranks divides it
+  std::optional<bool> checksums = {};      // of every block; default: yes for copy and log
+  bool marks = false;                      // log: the application calls mark()
+  bool compare = false;                    // log: changed blocks are found by comparing
+  std::span<T> buffer = {};                // copy, log: the application's own, as in perdure.h
+  Ranks ranks = Ranks::none;               // how another number of ranks divides it
+  const perdure_device* device = nullptr;  // how `buffer` is reached, as in perdure.h
 };
 
 }  // namespace interface

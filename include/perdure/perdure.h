@@ -169,6 +169,29 @@ typedef struct perdure_options {
                             10th version on another node where there are several */
 } perdure_options;
 
+enum perdure_direction { PERDURE_TO_HOST = 1, PERDURE_TO_DEVICE = 2, PERDURE_WITHIN_DEVICE = 3 };
+
+/* Functions by which memory is reached that is neither the host's nor of an NVIDIA GPU: of SYCL,
+ * Level Zero, HIP or OpenMP (docs/devices.md). Each gets `context`, and returns 0, or else what
+ * needed it fails (IO). They are called by any thread, one at a time, until the pool is closed.
+ * All but `copy` may be NULL: if copies are asked of the queue that the program works with,
+ * `follow` and `hold`; if a copy is done when `copy` returns, `wait`; without `allocate` there is
+ * no snapshot. */
+typedef struct perdure_device {
+  void* context;
+  /* Asks for a copy of `bytes` bytes, after those that were asked for before. `direction` is of
+   * enum perdure_direction; an address inside an array is one of its buffer and an offset. */
+  int (*copy)(void* context, void* to, const void* from, size_t bytes, int direction);
+  /* Copies asked for from now on begin after what the program has asked of the device so far. */
+  int (*follow)(void* context);
+  /* What the program asks of the device from now on begins after the copies asked for so far. */
+  int (*hold)(void* context);
+  /* Returns when all copies are done, with an error if one has failed. */
+  int (*wait)(void* context);
+  /* Memory of the device, or NULL. With 0 `bytes` frees `memory`, which is NULL otherwise. */
+  void* (*allocate)(void* context, void* memory, size_t bytes);
+} perdure_device;
+
 typedef struct perdure_array_options {
   unsigned flags; /* enum perdure_array_flags */
   void* buffer;   /* copy and log: the application's own buffer, whose contents stay when a new
@@ -181,6 +204,9 @@ typedef struct perdure_array_options {
                      array; for smaller arrays, which are compared, and with PERDURE_MARKS or
                      PERDURE_COMPARE, any buffer will do. */
   int ranks;      /* enum perdure_ranks; 0: its box counts */
+  const perdure_device* device; /* copy and log: how `buffer`, which it needs, is reached; read in
+                                   the call. NULL: it is the host's, or an NVIDIA GPU's. Arrays with
+                                   the same functions and context share a device */
 } perdure_array_options;
 
 typedef struct perdure_pool_status {

@@ -364,7 +364,7 @@ class FollowedState final : public Follower {
         get_(std::move(get)),
         set_(std::move(set)),
         array_(pool, "perdure.state." + name, bytes_, Mode::log,
-               {PERDURE_MARKS, nullptr, static_cast<int>(ranks)}) {
+               {PERDURE_MARKS, nullptr, static_cast<int>(ranks), nullptr}) {
     after_restart();
   }
   const std::string& name() const override { return array_.name(); }
@@ -694,6 +694,7 @@ class Pool {
     if (options.checksums == false) c_options.flags |= PERDURE_NO_CHECKSUM;
     c_options.buffer = options.buffer.data();
     c_options.ranks = static_cast<int>(options.ranks);
+    c_options.device = options.device;
     return c_options;
   }
   void add(std::unique_ptr<Follower> follower) {

@@ -23,8 +23,13 @@ std::shared_mutex mutex;  // of what is below
 auto& buffers = *new std::map<std::uintptr_t, VersionedArray*>;
 auto& overlapping = *new std::vector<VersionedArray*>;
 
+// Null: there is none that a call on the host could free.
+const std::byte* buffer_of(const VersionedArray& array) {
+  return array.is_by_functions() ? nullptr : array.given_buffer();
+}
+
 std::uintptr_t first_of(const VersionedArray& array) {
-  return reinterpret_cast<std::uintptr_t>(array.given_buffer());
+  return reinterpret_cast<std::uintptr_t>(buffer_of(array));
 }
 
 bool reaches(const VersionedArray& array, std::uintptr_t begin, std::uintptr_t end) {
@@ -51,7 +56,7 @@ void tell(std::uintptr_t begin, std::uintptr_t end, const Each& each) {
 }  // namespace
 
 void FreedBuffers::watch(VersionedArray& array) {
-  if (array.given_buffer() == nullptr || array.size_bytes() == 0) return;
+  if (buffer_of(array) == nullptr || array.size_bytes() == 0) return;
   in_forked_children([] { low = high = 0; });
   {
     const std::lock_guard<std::shared_mutex> lock(mutex);
@@ -73,7 +78,7 @@ void FreedBuffers::watch(VersionedArray& array) {
 
 // Nothing is freed while the lock is held: that would lead here. Whether none is left.
 bool FreedBuffers::take_out(VersionedArray& array) {
-  if (array.given_buffer() == nullptr || array.size_bytes() == 0) return false;
+  if (buffer_of(array) == nullptr || array.size_bytes() == 0) return false;
   std::map<std::uintptr_t, VersionedArray*>::node_type gone;
   const std::lock_guard<std::shared_mutex> lock(mutex);
   const auto at = buffers.find(first_of(array));
@@ -92,7 +97,7 @@ Status FreedBuffers::change(VersionedArray& array, const std::function<Status()>
   const bool last = take_out(array);
   const Status status = resize();
   watch(array);
-  const bool watched = array.given_buffer() != nullptr && array.size_bytes() != 0;
+  const bool watched = buffer_of(array) != nullptr && array.size_bytes() != 0;
   if (last && !watched) stop_leading_freeing_calls(FreedMemory::buffers);
   return status;
 }

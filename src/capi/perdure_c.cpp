@@ -63,6 +63,16 @@ perdure::Result<perdure::ArrayShape> make_shape(int type, unsigned dimensions,
                              {shape, shape + dimensions}};
 }
 
+perdure::Result<perdure::DeviceFunctions> functions_of(const perdure_device& device, int mode,
+                                                       const void* buffer) {
+  PERDURE_TRY(need(device.copy != nullptr, "a perdure_device needs at least `copy`"));
+  PERDURE_TRY(need(buffer != nullptr, "an array on a perdure_device needs a `buffer` there"));
+  PERDURE_TRY(need(mode == PERDURE_COPY || mode == PERDURE_LOG,
+                   "an array on a perdure_device is in copy or log mode"));
+  return perdure::DeviceFunctions{device.context, device.copy, device.follow,
+                                  device.hold,    device.wait, device.allocate};
+}
+
 Status open_array(perdure_pool* pool, const char* name, perdure::ArrayShape shape,
                   const perdure_array_options& options, perdure_array** array) {
   const std::size_t element = perdure::element_bytes(shape.type);
@@ -73,6 +83,12 @@ Status open_array(perdure_pool* pool, const char* name, perdure::ArrayShape shap
   given.marks = (options.flags & PERDURE_MARKS) != 0;
   given.compare = (options.flags & PERDURE_COMPARE) != 0;
   given.ranks = static_cast<perdure::RankRule>(options.ranks);
+  perdure::DeviceFunctions functions;
+  if (options.device != nullptr) {
+    PERDURE_TRY_ASSIGN(functions,
+                       functions_of(*options.device, static_cast<int>(shape.mode), options.buffer));
+    given.device = &functions;
+  }
   PERDURE_TRY_ASSIGN(auto opened, pool->pool->open_array(name, shape, given));
   perdure::FreedBuffers::watch(*opened);
   pool->arrays.push_back(std::make_unique<perdure_array>(perdure_array{opened, pool, element}));

@@ -27,6 +27,7 @@
 
 #include "base/status.hpp"
 #include "device/cuda_driver.hpp"
+#include "device/device_functions.hpp"
 
 namespace perdure {
 
@@ -49,6 +50,8 @@ class Accelerator {
   virtual DriverHandle context() const = 0;
   // It can compute the format's own checksums: XXH3 of blocks of 64 KiB, and of pages of 4 KiB.
   virtual bool has_sums() const = 0;
+  // Null: a driver, which can be asked what is at an address. Else only the program knows that.
+  virtual const DeviceFunctions* functions() const { return nullptr; }
   // Which of all allocations there ever were has the byte; 0: it is not memory that it has. Another
   // allocation at the same address has another number, where the driver numbers them.
   virtual std::uint64_t allocation_of(const std::byte* buffer) const = 0;

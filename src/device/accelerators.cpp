@@ -2,6 +2,7 @@
 #include "device/accelerators.hpp"
 
 #include "device/cuda_accelerator.hpp"
+#include "device/function_accelerator.hpp"
 
 namespace perdure {
 namespace {
@@ -66,6 +67,15 @@ Result<Accelerator*> Accelerators::of(const std::byte* buffer, std::uint64_t byt
     if (known.accelerator->context() == made->context()) return known.accelerator.get();
   }
   known_.push_back({std::move(made), named, nullptr});
+  return known_.back().accelerator.get();
+}
+
+Accelerator* Accelerators::by(const DeviceFunctions& functions) {
+  for (const Known& known : known_) {
+    const DeviceFunctions* const had = known.accelerator->functions();
+    if (had != nullptr && *had == functions) return known.accelerator.get();
+  }
+  known_.push_back({std::make_unique<FunctionAccelerator>(functions), nullptr, nullptr});
   return known_.back().accelerator.get();
 }
 

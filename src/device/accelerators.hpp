@@ -22,8 +22,6 @@
 
 namespace perdure {
 
-class CudaAccelerator;
-
 enum class MemoryKind : std::uint8_t {
   host,     // nothing that an accelerator's driver knows
   pinned,   // the host's, registered with a driver: devices store to it unseen
@@ -45,6 +43,9 @@ class Accelerators {
   // accelerator's, and ends sooner.
   Result<Accelerator*> of(const std::byte* buffer, std::uint64_t bytes);
 
+  // Of memory that these functions of the program reach.
+  Accelerator* by(const DeviceFunctions& functions);
+
   bool any() const { return !known_.empty(); }
 
   // nullopt: none, from now on.
@@ -56,7 +57,7 @@ class Accelerators {
 
  private:
   struct Known {
-    std::unique_ptr<CudaAccelerator> accelerator;
+    std::unique_ptr<Accelerator> accelerator;
     DriverHandle named = nullptr;    // the context that the driver names; null: none
     std::unique_ptr<HostRing> ring;  // goes before the accelerator
   };

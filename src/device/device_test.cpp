@@ -9,6 +9,7 @@
 #include "base/files.hpp"
 #include "device/accelerators.hpp"
 #include "device/testing/fake_gpu.hpp"
+#include "device/testing/queue_device.hpp"
 
 namespace perdure {
 namespace {
@@ -176,31 +177,52 @@ TEST_F(DeviceTest, pinned_memory_is_not_a_childs) {
   EXPECT_EQ(WEXITSTATUS(status), ENOMEM);
 }
 
+// `memory` has them, and gets others.
+void expect_ring_passes(HostRing& ring, const std::byte* memory,
+                        const std::vector<std::byte>& bytes, const std::vector<std::byte>& others) {
+  std::vector<std::byte> taken;
+  const Status passed =
+      ring.pass(address_of(memory), bytes.size(),
+                [&](std::uint64_t begin, const std::byte* at, std::uint64_t count) {
+                  EXPECT_EQ(begin, taken.size());
+                  taken.insert(taken.end(), at, at + count);
+                  return Status::success();
+                });
+  EXPECT_TRUE(passed.ok()) << passed.message();
+  EXPECT_TRUE(taken == bytes);
+  const Status filled = ring.fill(address_of(memory), others.size(),
+                                  [&](std::uint64_t begin, std::byte* at, std::uint64_t count) {
+                                    std::memcpy(at, others.data() + begin, count);
+                                  });
+  EXPECT_TRUE(filled.ok()) << filled.message();
+}
+
 TEST_F(DeviceTest, bytes_pass_through_the_ring_in_order) {
-  const auto bytes = random_bytes((16U << 20U) + 12345);
+  auto bytes = random_bytes((16U << 20U) + 12345);
   std::byte* const memory = gpu_.allocate(bytes.size());
   gpu_.write(memory, bytes);
   Accelerator& accelerator = accelerator_of(memory, bytes.size());
   HostRing* const ring = accelerators_.ring_of(accelerator, 64U << 10U).value();
   EXPECT_EQ(accelerators_.ring_of(accelerator, 64U << 10U).value(), ring);
-  std::vector<std::byte> taken;
-  const Status passed =
-      ring->pass(address_of(memory), bytes.size(),
-                 [&](std::uint64_t begin, const std::byte* at, std::uint64_t count) {
-                   EXPECT_EQ(begin, taken.size());
-                   taken.insert(taken.end(), at, at + count);
-                   return Status::success();
-                 });
-  EXPECT_TRUE(passed.ok()) << passed.message();
-  EXPECT_TRUE(taken == bytes);
-  const auto others = random_bytes(bytes.size() + 1);
-  const Status filled = ring->fill(address_of(memory), bytes.size(),
-                                   [&](std::uint64_t begin, std::byte* at, std::uint64_t count) {
-                                     std::memcpy(at, others.data() + begin, count);
-                                   });
-  EXPECT_TRUE(filled.ok()) << filled.message();
-  EXPECT_TRUE(gpu_.read<std::byte>(memory, bytes.size()) ==
-              std::vector<std::byte>(others.begin(), others.end() - 1));
+  const std::vector<std::byte> others(bytes.rbegin(), bytes.rend());
+  expect_ring_passes(*ring, memory, bytes, others);
+  EXPECT_TRUE(gpu_.read<std::byte>(memory, bytes.size()) == others);
+}
+
+TEST(Functions, bytes_pass_through_the_ring_in_order) {
+  QueueDevice device;
+  const auto bytes = random_bytes((16U << 20U) + 12345);
+  std::byte* const memory = device.place(bytes.size());
+  device.store(memory, bytes);
+  Accelerators accelerators;
+  Accelerator* const accelerator = accelerators.by(device.functions());
+  EXPECT_EQ(accelerators.by(device.functions()), accelerator);
+  EXPECT_NE(accelerators.by(device.plain_functions()), accelerator);
+  ASSERT_TRUE(accelerator->follow(nullptr).ok());
+  const std::vector<std::byte> others(bytes.rbegin(), bytes.rend());
+  expect_ring_passes(*accelerators.ring_of(*accelerator, 64U << 10U).value(), memory, bytes,
+                     others);
+  EXPECT_TRUE(device.read<std::byte>(memory, bytes.size()) == others);
 }
 
 }  // namespace

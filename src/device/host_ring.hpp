@@ -53,8 +53,8 @@ class HostRing {
     };
     if (pieces != 0) PERDURE_TRY(fill(0));
     for (std::uint64_t piece = 0; piece < pieces; ++piece) {
-      if (piece + 1 < pieces) PERDURE_TRY(fill(piece + 1));
       PERDURE_TRY(accelerator_.wait(passed_[piece % 2].handle()));
+      if (piece + 1 < pieces) PERDURE_TRY(fill(piece + 1));
       const std::uint64_t begin = piece * slot_bytes_;
       PERDURE_TRY(take(begin, slot(piece), std::min(slot_bytes_, bytes - begin)));
     }

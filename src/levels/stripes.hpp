@@ -30,7 +30,8 @@ class Stripes {
       : members_(static_cast<std::uint32_t>(image_bytes.size())),
         losses_(losses),
         image_bytes_(image_bytes.begin(), image_bytes.end()) {
-    const std::uint64_t longest = *std::ranges::max_element(image_bytes_);
+    std::uint64_t longest = 0;
+    for (const std::uint64_t bytes : image_bytes_) longest = std::max(longest, bytes);
     segment_bytes_ = align_up((longest + columns() - 1) / columns(), 64);
   }
 

@@ -170,13 +170,13 @@ TEST_P(FileDeviceTest, counts_what_several_threads_did_at_once) {
   ASSERT_TRUE(device->resize(mib).ok());
   const std::uint64_t fences = device->counters().fence_calls;
   constexpr std::uint64_t copies = 20'000;
-  const auto work = [&] {
-    for (std::uint64_t i = 0; i < copies; ++i) device->copy(0, &i, sizeof i);
+  const auto work = [&](std::uint64_t at) {
+    for (std::uint64_t i = 0; i < copies; ++i) device->copy(at, &i, sizeof i);
     EXPECT_TRUE(device->fence().ok());
   };
   std::vector<std::thread> others;
-  for (int i = 0; i < 3; ++i) others.emplace_back(work);
-  work();
+  for (std::uint64_t i = 1; i < 4; ++i) others.emplace_back(work, 64 * i);
+  work(0);
   for (std::thread& other : others) other.join();
   EXPECT_EQ(device->counters().copied_bytes, 4 * copies * sizeof(std::uint64_t));
   EXPECT_EQ(device->counters().fence_calls, fences + 4);

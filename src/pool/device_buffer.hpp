@@ -73,7 +73,7 @@ class DeviceBuffer {
 
   // The array has that entry now, and its contents are at `buffer`. Nothing is under way.
   Status fit(const ArrayEntry& entry, std::byte* buffer);
-  bool is_of(const Accelerator& accelerator) const { return &accelerator == &accelerator_; }
+  const Accelerator& accelerator() const { return accelerator_; }
   // It is still the memory that it was, and not what the driver has put in its place since.
   bool is_here() const {
     return allocation_ != 0 && accelerator_.allocation_of(buffer_) == allocation_;

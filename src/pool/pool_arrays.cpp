@@ -89,7 +89,9 @@ Result<VersionedArray*> Pool::open_array(const std::string& name, const ArraySha
   PERDURE_TRY(check_open_to_others());
   PERDURE_TRY(check_closed(name, options.part));
   // What accelerators have is the saver's until then.
-  if (checksum_for(options.buffer, options.of_program)) wait_for_saver();
+  if (options.device != nullptr || checksum_for(options.buffer, options.of_program)) {
+    wait_for_saver();
+  }
   const OpenArrays::Key key{name, options.part};
   const bool known = open_.find_entry(key) != nullptr;
   if (change_ && !restarted_) change_->say(name, options.ranks);

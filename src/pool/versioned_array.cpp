@@ -117,7 +117,11 @@ Status VersionedArray::allocate_buffers(const ArrayOptions& options) {
   if (options.staged) {
     PERDURE_TRY_ASSIGN(staging_, ArrayBuffer::make(entry_.size_bytes, tracked_));
   }
-  if (buffer_ != nullptr) PERDURE_TRY(check_buffer(buffer_, entry_.size_bytes));
+  if (options.device != nullptr) {
+    PERDURE_TRY(take_device_buffer(*accelerators_->by(*options.device), buffer_));
+  } else if (buffer_ != nullptr) {
+    PERDURE_TRY(check_buffer(buffer_, entry_.size_bytes));
+  }
   if (buffer_ == nullptr) {
     PERDURE_TRY_ASSIGN(owned_, ArrayBuffer::make(entry_.size_bytes, tracked_));
     buffer_ = owned_.at();
@@ -348,9 +352,12 @@ Status VersionedArray::fit() {
 
 // The buffer, with the contents, is memory of the same GPU.
 Status VersionedArray::resize_device_buffer(std::byte* given, const ArrayEntry& entry) {
-  const auto accelerator = accelerators_->of(given, entry.size_bytes);
+  const DeviceFunctions* const functions = device_buffer_->accelerator().functions();
+  const auto accelerator = functions == nullptr || given == nullptr
+                               ? accelerators_->of(given, entry.size_bytes)
+                               : Result<Accelerator*>(accelerators_->by(*functions));
   if (!accelerator.ok()) return named(accelerator.status());
-  if (accelerator.value() == nullptr || !device_buffer_->is_of(*accelerator.value())) {
+  if (accelerator.value() != &device_buffer_->accelerator()) {
     return Status(Code::unsupported, "array ", quoted(name()),
                   " is in memory of a GPU and stays on it: say where it is there now");
   }
@@ -572,6 +579,10 @@ Result<std::uint64_t> VersionedArray::save() {
 
 bool VersionedArray::lacks_snapshot() const {
   return on_device() && device_buffer_->lacks_snapshot();
+}
+
+bool VersionedArray::is_by_functions() const {
+  return on_device() && device_buffer_->accelerator().functions() != nullptr;
 }
 
 Status VersionedArray::wait_until_free() {

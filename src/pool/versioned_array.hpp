@@ -50,6 +50,7 @@
 #include <vector>
 
 #include "base/status.hpp"
+#include "device/device_functions.hpp"
 #include "pmem/device.hpp"
 #include "pmem/parallel.hpp"
 #include "pmem/region.hpp"
@@ -86,6 +87,7 @@ struct ArrayOptions {
   RankRule ranks = RankRule::none;            // what the program says of it
   TrackerKind tracker = TrackerKind::chosen;  // log; the choice is for measurements
   Accelerators* accelerators = nullptr;       // the pool's; null: buffers are the host's
+  const DeviceFunctions* device = nullptr;    // how the buffer is reached, where no driver tells
 };
 
 class VersionedArray {
@@ -161,6 +163,8 @@ class VersionedArray {
   bool is_tracked() const { return tracker_ != nullptr; }
   // Its buffer is memory of a GPU; and if so, whether there was room for a snapshot beside it.
   bool on_device() const { return device_buffer_ != nullptr; }
+  // And its address says nothing outside of the program's functions.
+  bool is_by_functions() const;
   bool lacks_snapshot() const;
   // Then the version under way has what it needs of the buffer before it is saved. Any thread.
   Status wait_until_free();

@@ -53,7 +53,7 @@ class Freed : public testing::TestWithParam<Way> {
     buffer_ = static_cast<unsigned char*>(buffer);
     ASSERT_EQ(perdure_open((directory_ / "pool").c_str(), nullptr, &pool_), 0);
     const std::uint64_t count = bytes();
-    const perdure_array_options options{GetParam().flags, buffer, 0};
+    const perdure_array_options options{GetParam().flags, buffer, 0, nullptr};
     ASSERT_EQ(
         perdure_array_open(pool_, "w", PERDURE_BYTE, 1, &count, GetParam().mode, &options, &array_),
         0)
@@ -88,7 +88,7 @@ class Freed : public testing::TestWithParam<Way> {
   void expect_version(std::uint64_t version, int middle) {
     const std::unique_ptr<void, decltype(&std::free)> memory(allocate(), std::free);
     const std::uint64_t count = bytes();
-    const perdure_array_options options{GetParam().flags, memory.get(), 0};
+    const perdure_array_options options{GetParam().flags, memory.get(), 0, nullptr};
     ASSERT_EQ(perdure_open((directory_ / "pool").c_str(), nullptr, &pool_), 0);
     ASSERT_EQ(
         perdure_array_open(pool_, "w", PERDURE_BYTE, 1, &count, GetParam().mode, &options, &array_),
@@ -199,7 +199,7 @@ TEST_P(Freed, what_is_freed_before_the_restart_is_not_written_to) {
   open(memory);
   ASSERT_EQ(perdure_close(std::exchange(pool_, nullptr)), 0);
   const std::uint64_t count = bytes();
-  const perdure_array_options options{GetParam().flags, memory, 0};
+  const perdure_array_options options{GetParam().flags, memory, 0, nullptr};
   ASSERT_EQ(perdure_open((directory_ / "pool").c_str(), nullptr, &pool_), 0);
   ASSERT_EQ(
       perdure_array_open(pool_, "w", PERDURE_BYTE, 1, &count, GetParam().mode, &options, &array_),

@@ -205,4 +205,63 @@ TEST_P(GpuPool, a_span_of_memory_of_the_gpu_is_an_array) {
   EXPECT_EQ(newest(path_, GetParam()), contents);
 }
 
+int copy_on_host(void* copies, void* to, const void* from, size_t bytes, int) {
+  ++*static_cast<int*>(copies);
+  std::memcpy(to, from, bytes);
+  return 0;
+}
+
+TEST(Functions, of_a_device_reach_its_arrays) {
+  TemporaryDirectory directory;
+  const std::string path = directory.path() + "/pool";
+  int copies = 0;
+  perdure_device device{};
+  device.context = &copies;
+  device.copy = copy_on_host;
+  perdure::ArrayOptions<double> options;
+  Cells contents = cells_of(1);
+  options.buffer = contents;
+  options.device = &device;
+  {
+    perdure::Pool pool(path, {.keep = 3});
+    pool.array<double>("u", {cells}, perdure::Mode::copy, options);
+    pool.restart();
+    EXPECT_EQ(copies, 0);
+    pool.commit();
+    EXPECT_EQ(copies, 1);
+  }
+  EXPECT_EQ(newest(path, PERDURE_COPY), cells_of(1));
+}
+
+TEST(Functions, of_a_device_that_can_not_be_used_are_refused) {
+  TemporaryDirectory directory;
+  perdure_pool* pool = nullptr;
+  perdure_array* array = nullptr;
+  ASSERT_EQ(perdure_open((directory.path() + "/pool").c_str(), nullptr, &pool), PERDURE_OK);
+  int copies = 0;
+  Cells contents = cells_of(1);
+  perdure_device device{};
+  perdure_array_options options{};
+  options.device = &device;
+  options.buffer = contents.data();
+  const auto open = [&](int mode) {
+    return perdure_array_open(pool, "u", PERDURE_DOUBLE, 1, &cells, mode, &options, &array);
+  };
+  EXPECT_EQ(open(PERDURE_COPY), PERDURE_E_INVALID);
+  EXPECT_NE(std::strstr(perdure_last_error(), "`copy`"), nullptr) << perdure_last_error();
+  device.context = &copies;
+  device.copy = copy_on_host;
+  EXPECT_EQ(open(PERDURE_TWIN), PERDURE_E_INVALID);
+  EXPECT_NE(std::strstr(perdure_last_error(), "copy or log"), nullptr) << perdure_last_error();
+  options.buffer = nullptr;
+  EXPECT_EQ(open(PERDURE_COPY), PERDURE_E_INVALID);
+  EXPECT_NE(std::strstr(perdure_last_error(), "`buffer`"), nullptr) << perdure_last_error();
+  options.buffer = contents.data();
+  options.flags = PERDURE_MARKS;
+  EXPECT_EQ(open(PERDURE_LOG), PERDURE_E_UNSUPPORTED);
+  options.flags = 0;
+  EXPECT_EQ(open(PERDURE_LOG), PERDURE_OK) << perdure_last_error();
+  perdure_close(pool);
+}
+
 }  // namespace

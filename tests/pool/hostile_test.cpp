@@ -241,7 +241,7 @@ TEST_F(Pools, the_applications_buffer_keeps_its_contents_when_a_new_pool_restart
     perdure_pool* pool = nullptr;
     perdure_array* u = nullptr;
     const perdure_array_options options{mode == PERDURE_LOG ? unsigned{PERDURE_COMPARE} : 0U,
-                                        buffer.data(), 0};
+                                        buffer.data(), 0, nullptr};
     const std::string path = at("pool" + std::to_string(mode));
     const auto open = [&] {
       std::uint64_t version = 99;

@@ -69,7 +69,7 @@ TEST_F(ReceivedInPlace, messages_of_any_size_are_in_the_next_version) {
 TEST_F(ReceivedInPlace, a_buffer_that_one_rank_freed_fails_the_commit_of_all) {
   const std::uint64_t bytes = 40960;
   void* const memory = std::calloc(1, bytes);
-  const perdure_array_options options{0, memory, 0};
+  const perdure_array_options options{0, memory, 0, nullptr};
   perdure_array* array = nullptr;
   ASSERT_EQ(perdure_array_open(pool_, "w", PERDURE_BYTE, 1, &bytes, PERDURE_COPY, &options, &array),
             0);

@@ -72,7 +72,7 @@ struct Job {
   }
   int add(const std::string& name, std::uint64_t bytes, void* buffer, unsigned flags,
           perdure_array** array) {
-    const perdure_array_options options{flags, buffer, 0};
+    const perdure_array_options options{flags, buffer, 0, nullptr};
     return perdure_array_open(pool, name.c_str(), PERDURE_BYTE, 1, &bytes, PERDURE_LOG, &options,
                               array);
   }
@@ -555,7 +555,7 @@ TEST_P(EachMode, memory_that_cannot_be_read_and_written_is_refused_and_stays_so)
   ASSERT_EQ(job.open(pool(), page), 0) << perdure_last_error();
   const auto refused = [&](std::size_t first, std::size_t end) {
     const std::uint64_t bytes = (end - first) * page;
-    const perdure_array_options options{0, at + first * page, 0};
+    const perdure_array_options options{0, at + first * page, 0, nullptr};
     perdure_array* array = nullptr;
     const int code =
         perdure_array_open(job.pool, "v", PERDURE_BYTE, 1, &bytes, GetParam(), &options, &array);

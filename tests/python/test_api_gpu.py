@@ -164,3 +164,110 @@ def test_streams_of_every_library_are_taken(tmp_path):
         """,
         tmp_path / "pool",
     )
+
+
+# What PyTorch, JAX and others show without numpy: DLPack, of before version 1 and since.
+DLPACK = """
+class Tensor(ctypes.Structure):
+    _fields_ = [("data", ctypes.c_void_p), ("kind", ctypes.c_int32), ("number", ctypes.c_int32),
+                ("dimensions", ctypes.c_int32), ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8),
+                ("lanes", ctypes.c_uint16), ("shape", ctypes.c_void_p),
+                ("strides", ctypes.c_void_p), ("offset", ctypes.c_uint64)]
+
+class Managed(ctypes.Structure):
+    _fields_ = [("tensor", Tensor), ("manager", ctypes.c_void_p), ("deleter", ctypes.c_void_p)]
+
+class Versioned(ctypes.Structure):
+    _fields_ = [("major", ctypes.c_uint32), ("minor", ctypes.c_uint32),
+                ("manager", ctypes.c_void_p), ("deleter", ctypes.c_void_p),
+                ("flags", ctypes.c_uint64), ("tensor", Tensor)]
+
+make_capsule = ctypes.pythonapi.PyCapsule_New
+make_capsule.restype = ctypes.py_object
+make_capsule.argtypes = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
+
+class Packed:
+    def __init__(self, address, like, kind, version=None, flags=0, strides=None, code=2):
+        self.version, self.kind, self.flags, self.offset = version, kind, flags, 16
+        self.shape = (ctypes.c_int64 * like.ndim)(*like.shape)
+        self.strides = None if strides is None else (ctypes.c_int64 * like.ndim)(*strides)
+        self.made = Versioned(version, 0) if version else Managed()
+        steps = ctypes.addressof(self.strides) if strides else None
+        self.made.tensor = Tensor(address - 16, kind, 0, like.ndim, code, 8 * like.itemsize, 1,
+                                  ctypes.addressof(self.shape), steps, 16)
+        if version:
+            self.made.flags = flags
+
+    def __dlpack_device__(self):
+        return self.kind, 0
+
+    def __dlpack__(self, stream=None, **given):
+        assert stream == (-1 if self.kind != 1 else None)
+        if self.version is None and given:
+            raise TypeError("max_version")
+        name = b"dltensor_versioned" if self.version else b"dltensor"
+        return make_capsule(ctypes.addressof(self.made), name, None)
+"""
+
+
+def test_what_dlpack_shows_comes_back(tmp_path):
+    run(
+        DLPACK
+        + dedent("""
+        contents = np.arange(3.0 * 40).reshape(3, 40)
+        for version in (None, 1):
+            device = OnDevice(contents)
+            shown = Packed(device.address.value, contents, 2, version, strides=(40, 1))
+            place = f"{path}-{version}"
+            with perdure.open(place) as pool:
+                u = pool.array("u", (3, 40), buffer=shown)
+                pool.restart()
+                assert u.working is shown
+                pool.commit()
+                device.set(np.zeros((3, 40)))
+                pool.restore(1)
+                assert (device.get() == contents).all()
+            assert (perdure.read(place).arrays["u"] == contents).all()
+        """),
+        tmp_path / "pool",
+    )
+
+
+def test_memory_of_the_host_that_dlpack_shows_is_an_ndarray(tmp_path):
+    run(
+        DLPACK
+        + dedent("""
+        contents = np.arange(3.0 * 40).reshape(3, 40)
+        shown = Packed(contents.ctypes.data, contents, 1, 1)
+        with perdure.open(path) as pool:
+            u = pool.array("u", (3, 40), buffer=shown)
+            pool.restart()
+            assert type(u.working) is np.ndarray and np.shares_memory(u.working, contents)
+            pool.commit()
+            u.working[1] = 7
+            pool.commit()
+            assert (contents[1] == 7).all()
+        assert (perdure.read(path).arrays["u"] == contents).all()
+        """),
+        tmp_path / "pool",
+    )
+
+
+def test_what_dlpack_can_not_show_is_refused(tmp_path):
+    run(
+        DLPACK
+        + dedent("""
+        contents = np.zeros((4, 3))
+        at = contents.ctypes.data
+        with perdure.open(path) as pool:
+            def array(*given, **more):
+                return lambda: pool.array("u", (4, 3), buffer=Packed(at, contents, *given, **more))
+            refused(TypeError, array(10), "kind 10", "docs/devices.md")
+            refused(TypeError, array(1, 2), "DLPack 2")
+            refused(TypeError, array(1, code=4), "kind 4", "64 bits")
+            refused(perdure.InvalidArgument, array(1, 1, 1), "not writable")
+            refused(perdure.InvalidArgument, array(1, strides=(1, 4)), "row-major")
+            refused(perdure.InvalidArgument, array(1, code=0), "int64")
+        """),
+        tmp_path / "pool",
+    )

@@ -463,14 +463,15 @@ def _bare(
     """What the extension takes, and the buffer itself if it is in memory of a GPU."""
     if buffer is None:
         return None, None
-    if isinstance(buffer, np.ndarray):
-        _check_buffer(name, buffer, shape, element)
-        return (buffer.reshape(-1).view(np.uint8) if buffer.size else None), None
-    memory = device_memory(name, buffer)
+    memory = None if isinstance(buffer, np.ndarray) else device_memory(name, buffer)
+    host = memory.host_array() if memory is not None and memory.on_host else buffer
+    if isinstance(host, np.ndarray):
+        _check_buffer(name, host, shape, element)
+        return (host.reshape(-1).view(np.uint8) if host.size else None), None
     if memory is None:
         raise TypeError(
-            f"the buffer of array '{name}' is {type(buffer).__name__}, not an ndarray, and not"
-            " memory of a GPU (__cuda_array_interface__)"
+            f"the buffer of array '{name}' is {type(buffer).__name__}, not an ndarray, and shows no"
+            " memory (DLPack, __cuda_array_interface__)"
         )
     if memory.shape != shape or memory.dtype != element:
         raise InvalidArgument(

@@ -1,44 +1,79 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Memory and streams of a GPU, as the libraries that have them show them: PyTorch, CuPy, Numba, JAX
-and others by __cuda_array_interface__, streams by __cuda_stream__ or as a number."""
+"""Memory that is no ndarray's, and streams of a GPU, as the libraries that have them show them:
+PyTorch, CuPy, Numba, JAX and others by __cuda_array_interface__ or DLPack, streams by
+__cuda_stream__ or as a number."""
 
+import ctypes
+import math
 import operator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from perdure.api import dlpack
 from perdure.api.errors import InvalidArgument
 
 
 @dataclass(frozen=True)
 class DeviceMemory:
-    """Contiguous and row-major elements in memory of a GPU, or that it can reach."""
+    """Contiguous and row-major elements in memory of a GPU, or of the host."""
 
     address: int
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     writable: bool
+    on_host: bool
     owner: object
+
+    def host_array(self) -> NDArray[Any]:
+        """Of memory of the host: its elements, which keep the owner alive."""
+        held = (ctypes.c_char * (math.prod(self.shape) * self.dtype.itemsize)).from_address(
+            self.address
+        )
+        held.owner = self.owner  # type: ignore[attr-defined]
+        array = np.ndarray(self.shape, self.dtype, memoryview(held))
+        array.flags.writeable = self.writable
+        return array
 
 
 def device_memory(name: str, buffer: object) -> DeviceMemory | None:
-    """What `buffer` has there; None if it is not such memory. Raises InvalidArgument."""
+    """What `buffer` has there; None if it shows no memory. Raises InvalidArgument, TypeError."""
     interface = getattr(buffer, "__cuda_array_interface__", None)
-    if interface is None:
+    if interface is not None:
+        shape, dtype = tuple(interface["shape"]), np.dtype(interface["typestr"])
+        address, read_only = interface["data"]
+        _check_row_major(name, shape, interface.get("strides"), dtype)
+        return DeviceMemory(
+            operator.index(address or 0), shape, dtype, not read_only, False, buffer
+        )
+    packed = dlpack.unpack(buffer)
+    if packed is None:
         return None
-    shape, dtype = tuple(interface["shape"]), np.dtype(interface["typestr"])
-    address, read_only = interface["data"]
-    strides = interface.get("strides")
-    if strides is not None and 0 not in shape:
-        expected = dtype.itemsize
-        for extent, stride in zip(reversed(shape), reversed(strides), strict=True):
-            if extent != 1 and stride != expected:
-                raise InvalidArgument(
-                    f"the buffer of array '{name}' is not row-major and contiguous; copy it first"
-                )
-            expected *= extent
-    return DeviceMemory(operator.index(address or 0), shape, dtype, not read_only, buffer)
+    _check_row_major(name, packed.shape, packed.strides, packed.dtype)
+    return DeviceMemory(
+        packed.address,
+        packed.shape,
+        packed.dtype,
+        packed.writable,
+        packed.device == dlpack.CPU,
+        (packed.capsule, buffer),
+    )
+
+
+def _check_row_major(
+    name: str, shape: tuple[int, ...], strides: tuple[int, ...] | None, dtype: np.dtype[Any]
+) -> None:
+    if strides is None or 0 in shape:
+        return
+    expected = dtype.itemsize
+    for extent, stride in zip(reversed(shape), reversed(strides), strict=True):
+        if extent != 1 and stride != expected:
+            raise InvalidArgument(
+                f"the buffer of array '{name}' is not row-major and contiguous; copy it first"
+            )
+        expected *= extent
 
 
 def stream_address(stream: object) -> int:
