@@ -27,6 +27,6 @@ if(TARGET _core)
   file(WRITE ${CMAKE_BINARY_DIR}/debian/dist-packages/perdure.pth
        "/usr/${CMAKE_INSTALL_LIBDIR}/perdure/python\n")
   set(CPACK_INSTALLED_DIRECTORIES
-      "${CMAKE_BINARY_DIR}/debian/dist-packages;lib/python3/dist-packages")
+      "${CMAKE_BINARY_DIR}/debian/dist-packages;usr/lib/python3/dist-packages")
 endif()
 include(CPack)
