@@ -82,9 +82,9 @@ def _found(
 def _compilers(machine: Machine) -> list[Check]:
     """Whether a program of each wrapper has one MPI; nothing, where none says what it links."""
     names = [name for name in machine.programs("mpi") if WRAPPER.fullmatch(name)]
-    linked = {name: found for name in names if (found := mpi_libraries(name))}
+    linked = {name: libraries for name in names if (libraries := mpi_libraries(name))}
     mixed = [each for each in map(mixture_of, linked) if each is not None]
-    facts = {"link": {name: list(libraries) for name, libraries in linked.items()},
+    facts = {"link": {name: list(each) for name, each in linked.items()},
              "mix": {each.wrapper: each.remedy or None for each in mixed}}
     if not linked:
         return []
