@@ -276,7 +276,10 @@ HOW: dict[str, list[How]] = {
         Run("mkdir -p ~/.config/fish/completions\n", after="man -w -M ~/.local/share/man perdure\n"
             "test -s ~/.config/fish/completions/perdure.fish\n", needs=("man",)),
         Run(_HEAT + "cp $EXAMPLES/heat.f90 $EXAMPLES/CMakeLists.txt .; cp solver.c heat.c\n",
-            needs=("gfortran",), after="cmake --build build; pkg-config --cflags perdure\n"),
+            needs=("gfortran",), after="cmake --build build\n"
+            "cc -o by_pc heat.c $(pkg-config --cflags --libs perdure) "
+            "-Wl,-rpath,$(perdure config --libdir)\n"
+            "unset LD_LIBRARY_PATH; for it in build/heat ./by_pc ./heat; do $it $it.p; done\n"),
         Aside(*_PREFIX), Aside(*_PREFIX),
         Aside("installing, a Debian package", "`test_package.py` installs it in a clean Debian"),
         Aside("installing, pip", "`test_wheel.py` makes the wheel and installs it"),
