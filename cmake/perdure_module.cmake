@@ -128,8 +128,8 @@ function(perdure_test_headers target)
             <functional> <map> <memory> <optional> <random> <string> <thread> <vector>)
 endfunction()
 
-# With a sanitizer everything takes longer, and a SIGSEGV that a test expects is left to it: it comes
-# from a store or load, so that its handler may do what others may not.
+# With a sanitizer everything takes longer, and a SIGSEGV that a test expects is left to it: it
+# comes from a store or load, so that its handler may do what others may not.
 function(perdure_sanitized_test name seconds)
   if(NOT PERDURE_SANITIZER OR PERDURE_SANITIZER STREQUAL "coverage")
     return()
