@@ -110,9 +110,9 @@ Result<VersionedArray*> Pool::open_array(const std::string& name, const ArraySha
 }
 
 Result<VersionedArray*> Pool::open_array_on_all(const std::string& name, const ArrayShape& shape,
-                                                const ArrayOptions& options) {
+                                                const ArrayOptions& options, const Status& local) {
   const CollectiveCall call(group_, "the opening of an array on all ranks");
-  auto opened = open_array(name, shape, options);
+  auto opened = local.ok() ? open_array(name, shape, options) : Result<VersionedArray*>(local);
   const Status all = agree(group_, opened.status());
   if (all.ok()) return opened;
   if (opened.ok()) {  // the file may have grown, which the next array will use
