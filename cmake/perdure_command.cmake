@@ -32,24 +32,18 @@ configure_file(${PROJECT_SOURCE_DIR}/cmake/perdure_command.in
                ${CMAKE_BINARY_DIR}/command/perdure @ONLY)
 install(PROGRAMS ${CMAKE_BINARY_DIR}/command/perdure DESTINATION ${CMAKE_INSTALL_BINDIR})
 
-find_program(PERDURE_LOWDOWN lowdown)
-if(PERDURE_LOWDOWN)
-  set(pages ${CMAKE_BINARY_DIR}/man)
-  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/python/perdure/*.py)
-  add_custom_command(OUTPUT ${pages}.done
-    COMMAND ${CMAKE_COMMAND} -E env
-            --modify PYTHONPATH=path_list_prepend:${CMAKE_BINARY_DIR}/python
-            --modify PYTHONPATH=path_list_prepend:${CMAKE_SOURCE_DIR}/python
-            ${Python_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tools/man_pages.py ${PERDURE_LOWDOWN} ${pages}
-            ${PROJECT_VERSION}
-    COMMAND ${CMAKE_COMMAND} -E touch ${pages}.done
-    DEPENDS ${sources} ${CMAKE_SOURCE_DIR}/tools/man_pages.py _core
-    COMMENT "Making the man pages")
-  add_custom_target(man_pages ALL DEPENDS ${pages}.done)
-  install(DIRECTORY ${pages}/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
-else()
-  message(STATUS "No man pages: lowdown is missing")
-endif()
+set(pages ${CMAKE_BINARY_DIR}/man)
+file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/python/perdure/*.py)
+add_custom_command(OUTPUT ${pages}.done
+  COMMAND ${CMAKE_COMMAND} -E env
+          --modify PYTHONPATH=path_list_prepend:${CMAKE_BINARY_DIR}/python
+          --modify PYTHONPATH=path_list_prepend:${CMAKE_SOURCE_DIR}/python
+          ${Python_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tools/man_pages.py ${pages} ${PROJECT_VERSION}
+  COMMAND ${CMAKE_COMMAND} -E touch ${pages}.done
+  DEPENDS ${sources} ${CMAKE_SOURCE_DIR}/tools/man_pages.py _core
+  COMMENT "Making the man pages")
+add_custom_target(man_pages ALL DEPENDS ${pages}.done)
+install(DIRECTORY ${pages}/ DESTINATION ${CMAKE_INSTALL_MANDIR})
 
 set(completions ${CMAKE_BINARY_DIR}/completions)
 add_custom_command(OUTPUT ${completions}.done

@@ -23,5 +23,10 @@ set(CPACK_DEBIAN_PACKAGE_SUGGESTS "mpich, openmpi-bin, clang-19")
 set(CPACK_DEBIAN_PACKAGE_DEPENDS "")
 if(TARGET _core)
   set(CPACK_DEBIAN_PACKAGE_DEPENDS "${PERDURE_COMMAND_PYTHON}")
+  # Debian's python3 looks into its own folders only, and is led to this one.
+  file(WRITE ${CMAKE_BINARY_DIR}/debian/dist-packages/perdure.pth
+       "/usr/${CMAKE_INSTALL_LIBDIR}/perdure/python\n")
+  set(CPACK_INSTALLED_DIRECTORIES
+      "${CMAKE_BINARY_DIR}/debian/dist-packages;usr/lib/python3/dist-packages")
 endif()
 include(CPack)

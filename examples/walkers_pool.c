@@ -36,27 +36,32 @@ static void check(int code) {
 int main(void) {
   perdure_pool* pool;
   perdure_array* array;
-  uint64_t bytes = ROOM * sizeof(struct particle);
+  struct particle* p = calloc(ROOM, sizeof *p);
+  uint64_t shape[2] = {FIRST, sizeof *p};
   unsigned short seed[3] = {1, 2, 3};
   long step = 0, count = FIRST;
   check(perdure_open("pool", NULL, &pool));
-  check(perdure_array_open(pool, "p", PERDURE_BYTE, 1, &bytes, PERDURE_LOG, NULL, &array));
+  perdure_stored_shape(pool, "p", 0, NULL, shape);  // of the last run, if there was one
+  perdure_array_options options = {.buffer = p};
+  check(perdure_array_open(pool, "p", PERDURE_BYTE, 2, shape, PERDURE_COPY, &options, &array));
   check(perdure_scalar(pool, "iteration", &step, sizeof step));
-  check(perdure_scalar(pool, "count", &count, sizeof count));
   check(perdure_scalar(pool, "seed", seed, sizeof seed));
   FILE* out = fopen("walkers.txt", "a");
-  if (out == NULL) return 1;
+  if (p == NULL || out == NULL) return 1;
   check(perdure_file(pool, "walkers.txt", out));
   check(perdure_restart(pool, NULL));
-  struct particle* p = perdure_working(array);
+  count = (long)shape[0];
   fprintf(stderr, "begins at step %ld\n", step);
   while (step < STEPS) {
     count = walk(p, count, seed);
     step++;
     fprintf(out, "%ld %ld %.17g\n", step, count, p[0].place);
+    shape[0] = (uint64_t)count;
+    check(perdure_array_resize(array, shape, p));
     check(perdure_commit(pool, NULL));
   }
   printf("%ld particles, the first at %.17g\n", count, p[0].place);
   fclose(out);
   check(perdure_close(pool));
+  free(p);
 }

@@ -43,29 +43,33 @@ program walkers
   use perdure
   use walking
   implicit none
-  type(particle), pointer, contiguous :: p(:)
-  type(particle) :: one
+  type(particle), allocatable, target :: p(:)
   integer, allocatable, target :: seed(:)
-  integer, target :: step = 0, count = 1000
-  integer, parameter :: out = 20
-  integer :: words
+  integer, target :: step = 0
+  integer :: count = 1000, words, bytes
+  integer, parameter :: out = 20, as_stored(0) = 0
+  integer(c_int64_t), allocatable :: extents(:)
+  integer(c_int64_t) :: version
   type(c_ptr) :: pool
   type(perdure_array) :: array
-  integer(c_int8_t), pointer, contiguous :: bytes(:)
-  integer(c_int64_t) :: version
 
+  allocate (p(room))
+  p = particle(0, 0)
+  bytes = storage_size(p)/8
   call random_seed(size=words)
   allocate (seed(words), source=1)
   call check(perdure_open("pool", pool))
-  call check(perdure_array_open(pool, "p", perdure_byte, [room*storage_size(one)/8], &
-                                perdure_log, array))
+  if (perdure_array_open(pool, "p", perdure_byte, as_stored, perdure_copy, array, &
+                         buffer=c_loc(p)) /= perdure_ok) then  ! the pool is new
+    call check(perdure_array_open(pool, "p", perdure_byte, [bytes, count], perdure_copy, array, &
+                                  buffer=c_loc(p)))
+  end if
   call check(perdure_scalar(pool, "iteration", step))
-  call check(perdure_scalar(pool, "count", count))
   call check(perdure_scalar(pool, "seed", c_loc(seed), int(words*storage_size(words)/8, c_size_t)))
   call check(perdure_file(pool, "walkers.txt", out))
   call check(perdure_restart(pool, version))
-  call check(perdure_memory(array, bytes))
-  call c_f_pointer(c_loc(bytes), p, [room])
+  call check(perdure_array_shape(array, extents))
+  count = int(extents(2))
   call random_seed(put=seed)
   open (out, file="walkers.txt", position="append")
   write (error_unit, "(a,i0)") "begins at step ", step
@@ -74,6 +78,7 @@ program walkers
     step = step + 1
     write (out, "(i0,1x,i0,1x,es23.16)") step, count, p(1)%place
     call random_seed(get=seed)
+    call check(perdure_array_resize(array, [bytes, count], c_loc(p)))
     call check(perdure_commit(pool, version))
   end do
   print "(i0,a,es23.16)", count, " particles, the first at ", p(1)%place

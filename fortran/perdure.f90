@@ -43,7 +43,11 @@ module perdure
   ! enum perdure_type, perdure_mode, perdure_array_flags, perdure_open_flags, perdure_ranks,
   ! perdure_delay, perdure_due and perdure_stream_kind of perdure.h; of perdure_memory().
   integer(c_int), parameter, public :: perdure_byte = 1, perdure_int32 = 2, perdure_int64 = 3, &
-    perdure_float = 4, perdure_double = 5, perdure_complex_double = 6
+    perdure_float = 4, perdure_double = 5, perdure_complex_double = 6, perdure_bool = 9, &
+    perdure_int8 = 11, perdure_int16 = 12, perdure_complex_float = 14
+  ! A default logical is an integer of 4 bytes in the pool, and characters are bytes.
+  integer(c_int), parameter, public :: perdure_logical = perdure_int32, &
+    perdure_character = perdure_byte
   integer(c_int), parameter, public :: perdure_copy = 1, perdure_twin = 2, perdure_log = 3, &
     perdure_flush = 4
   integer(c_int), parameter, public :: perdure_checksum = 1, perdure_no_checksum = 2, &
@@ -137,26 +141,37 @@ module perdure
   end interface
 
   ! Ties a variable to the scalar `name`: every commit saves it, a restart writes it. Local.
-  ! Integers and reals of 4 and 8 bytes, or `bytes` bytes at an address.
+  ! A variable of one of C's kinds, a default logical, a text, or `bytes` bytes at an address.
   interface perdure_scalar
-    module procedure scalar_int32, scalar_int64, scalar_float, scalar_double, scalar_at
+    module procedure scalar_int8, scalar_int16, scalar_int32, scalar_int64, scalar_float, &
+      scalar_double, scalar_complex_float, scalar_complex, scalar_logical, scalar_bool, &
+      scalar_text, scalar_at
   end interface
 
-  ! An array's memory as a pointer of the array's kind and rank (c_int8_t for bytes). `which` is
+  ! An array's memory as a pointer of the array's kind and rank: c_int8_t or characters for bytes,
+  ! integers or default logicals for perdure_int32, logical(c_bool) for perdure_bool. `which` is
   ! perdure_working, where the program writes, or perdure_consistent, which of a twin array is the
   ! last committed copy and is not to be written to. Both change with every commit and restore of a
   ! twin array. The pointer is not associated, and the code is perdure_e_state before the restart,
   ! perdure_e_shape if kind or rank are others. Local.
   interface perdure_memory
     module procedure memory_byte_1, memory_byte_2, memory_byte_3, memory_byte_4, memory_byte_5, &
-      memory_byte_6, memory_byte_7, memory_int32_1, memory_int32_2, memory_int32_3, &
-      memory_int32_4, memory_int32_5, memory_int32_6, memory_int32_7, memory_int64_1, &
-      memory_int64_2, memory_int64_3, memory_int64_4, memory_int64_5, memory_int64_6, &
-      memory_int64_7, memory_float_1, memory_float_2, memory_float_3, memory_float_4, &
-      memory_float_5, memory_float_6, memory_float_7, memory_double_1, memory_double_2, &
-      memory_double_3, memory_double_4, memory_double_5, memory_double_6, memory_double_7, &
-      memory_complex_1, memory_complex_2, memory_complex_3, memory_complex_4, memory_complex_5, &
-      memory_complex_6, memory_complex_7
+      memory_byte_6, memory_byte_7, memory_int16_1, memory_int16_2, memory_int16_3, &
+      memory_int16_4, memory_int16_5, memory_int16_6, memory_int16_7, memory_int32_1, &
+      memory_int32_2, memory_int32_3, memory_int32_4, memory_int32_5, memory_int32_6, &
+      memory_int32_7, memory_int64_1, memory_int64_2, memory_int64_3, memory_int64_4, &
+      memory_int64_5, memory_int64_6, memory_int64_7, memory_float_1, memory_float_2, &
+      memory_float_3, memory_float_4, memory_float_5, memory_float_6, memory_float_7, &
+      memory_double_1, memory_double_2, memory_double_3, memory_double_4, memory_double_5, &
+      memory_double_6, memory_double_7, memory_complex_float_1, memory_complex_float_2, &
+      memory_complex_float_3, memory_complex_float_4, memory_complex_float_5, &
+      memory_complex_float_6, memory_complex_float_7, memory_complex_1, memory_complex_2, &
+      memory_complex_3, memory_complex_4, memory_complex_5, memory_complex_6, memory_complex_7, &
+      memory_logical_1, memory_logical_2, memory_logical_3, memory_logical_4, memory_logical_5, &
+      memory_logical_6, memory_logical_7, memory_bool_1, memory_bool_2, memory_bool_3, &
+      memory_bool_4, memory_bool_5, memory_bool_6, memory_bool_7, memory_character_1, &
+      memory_character_2, memory_character_3, memory_character_4, memory_character_5, &
+      memory_character_6, memory_character_7
   end interface
 
   interface
@@ -514,36 +529,92 @@ contains
     to%is_open = from%is_open /= 0
   end subroutine
 
+  integer(c_int) function scalar_int8(pool, name, variable)
+    type(c_ptr), intent(in) :: pool
+    character(len=*), intent(in) :: name
+    integer(c_int8_t), target, intent(in) :: variable
+    scalar_int8 = scalar_typed(pool, name, perdure_int8, c_loc(variable), 1)
+  end function
+
+  integer(c_int) function scalar_int16(pool, name, variable)
+    type(c_ptr), intent(in) :: pool
+    character(len=*), intent(in) :: name
+    integer(c_int16_t), target, intent(in) :: variable
+    scalar_int16 = scalar_typed(pool, name, perdure_int16, c_loc(variable), 2)
+  end function
+
   integer(c_int) function scalar_int32(pool, name, variable)
     type(c_ptr), intent(in) :: pool
     character(len=*), intent(in) :: name
     integer(c_int32_t), target, intent(in) :: variable
-    scalar_int32 = scalar_of_c(pool, trim(name)//c_null_char, perdure_int32, c_loc(variable), &
-      4_c_size_t)
+    scalar_int32 = scalar_typed(pool, name, perdure_int32, c_loc(variable), 4)
   end function
 
   integer(c_int) function scalar_int64(pool, name, variable)
     type(c_ptr), intent(in) :: pool
     character(len=*), intent(in) :: name
     integer(c_int64_t), target, intent(in) :: variable
-    scalar_int64 = scalar_of_c(pool, trim(name)//c_null_char, perdure_int64, c_loc(variable), &
-      8_c_size_t)
+    scalar_int64 = scalar_typed(pool, name, perdure_int64, c_loc(variable), 8)
   end function
 
   integer(c_int) function scalar_float(pool, name, variable)
     type(c_ptr), intent(in) :: pool
     character(len=*), intent(in) :: name
     real(c_float), target, intent(in) :: variable
-    scalar_float = scalar_of_c(pool, trim(name)//c_null_char, perdure_float, c_loc(variable), &
-      4_c_size_t)
+    scalar_float = scalar_typed(pool, name, perdure_float, c_loc(variable), 4)
   end function
 
   integer(c_int) function scalar_double(pool, name, variable)
     type(c_ptr), intent(in) :: pool
     character(len=*), intent(in) :: name
     real(c_double), target, intent(in) :: variable
-    scalar_double = scalar_of_c(pool, trim(name)//c_null_char, perdure_double, c_loc(variable), &
-      8_c_size_t)
+    scalar_double = scalar_typed(pool, name, perdure_double, c_loc(variable), 8)
+  end function
+
+  integer(c_int) function scalar_complex_float(pool, name, variable)
+    type(c_ptr), intent(in) :: pool
+    character(len=*), intent(in) :: name
+    complex(c_float_complex), target, intent(in) :: variable
+    scalar_complex_float = scalar_typed(pool, name, perdure_complex_float, c_loc(variable), 8)
+  end function
+
+  integer(c_int) function scalar_complex(pool, name, variable)
+    type(c_ptr), intent(in) :: pool
+    character(len=*), intent(in) :: name
+    complex(c_double_complex), target, intent(in) :: variable
+    scalar_complex = scalar_typed(pool, name, perdure_complex_double, c_loc(variable), 16)
+  end function
+
+  integer(c_int) function scalar_logical(pool, name, variable)
+    type(c_ptr), intent(in) :: pool
+    character(len=*), intent(in) :: name
+    logical, target, intent(in) :: variable
+    scalar_logical = scalar_typed(pool, name, perdure_logical, c_loc(variable), 4)
+  end function
+
+  integer(c_int) function scalar_bool(pool, name, variable)
+    type(c_ptr), intent(in) :: pool
+    character(len=*), intent(in) :: name
+    logical(c_bool), target, intent(in) :: variable
+    scalar_bool = scalar_typed(pool, name, perdure_bool, c_loc(variable), 1)
+  end function
+
+  ! All of the variable, with the blanks at its end.
+  integer(c_int) function scalar_text(pool, name, variable)
+    type(c_ptr), intent(in) :: pool
+    character(len=*), intent(in) :: name
+    character(len=*, kind=c_char), target, intent(in) :: variable
+    integer(c_int), parameter :: text = 10
+    scalar_text = scalar_typed(pool, name, text, c_loc(variable), len(variable))
+  end function
+
+  integer(c_int) function scalar_typed(pool, name, kind, address, bytes)
+    type(c_ptr), intent(in) :: pool, address
+    character(len=*), intent(in) :: name
+    integer(c_int), intent(in) :: kind
+    integer, intent(in) :: bytes
+    scalar_typed = scalar_of_c(pool, trim(name)//c_null_char, kind, address, &
+                               int(bytes, c_size_t))
   end function
 
   integer(c_int) function scalar_at(pool, name, address, bytes)
@@ -661,10 +732,10 @@ contains
     perdure_before_write = before_write_of_c(array%handle)
   end function
 
-  ! Where an array's copy is, if it is of this kind and rank.
-  integer(c_int) function find_memory(array, kind, dimensions, which, address)
+  ! Where an array's copy is, if it is of one of these kinds, and of this rank.
+  integer(c_int) function find_memory(array, kinds, dimensions, which, address)
     type(perdure_array), intent(in) :: array
-    integer(c_int), intent(in) :: kind
+    integer(c_int), intent(in) :: kinds(:)
     integer, intent(in) :: dimensions
     integer(c_int), intent(in), optional :: which
     type(c_ptr), intent(out) :: address
@@ -676,7 +747,7 @@ contains
     if (.not. c_associated(array%handle)) return
     if (wanted /= perdure_working .and. wanted /= perdure_consistent) return
     find_memory = perdure_e_shape
-    if (array%kind /= kind .or. array%dimensions /= dimensions) return
+    if (all(kinds /= array%kind) .or. array%dimensions /= dimensions) return
     if (wanted == perdure_working) then
       address = working_of_c(array%handle)
     else

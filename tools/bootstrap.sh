@@ -28,11 +28,8 @@ demo_packages=(
 install_packages=(
   clang-19 llvm-19-dev          # the compiler passes, and perdure-clang
 )
-# An installation does without them: it serves the MPIs that are there, and has no man pages.
-optional_packages=(
-  openmpi-bin libopenmpi-dev
-  lowdown                       # man pages, of the command's help
-)
+# An installation does without them: it serves the MPIs that are there.
+optional_packages=(openmpi-bin libopenmpi-dev)
 test_packages=(
   gfortran                      # the tests of Fortran's bindings, and perdure-gfortran
   flang-19                      # perdure-flang

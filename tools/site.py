@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,10 @@ from typing import Any
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from site_pictures import with_pictures  # noqa: E402
 
 ROOT = Path(__file__).resolve().parent.parent
 HEADERS = ("perdure.h", "perdure_mpi.h", "perdure_ipv.h", "perdure_trace.h")
@@ -170,6 +175,8 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, **_: Any) 
     place = page.file.src_uri
     if place.startswith("source/"):
         return markdown
+    if place == "figures.md":
+        markdown = with_pictures(markdown)
     return with_lists(with_links(markdown, place))
 
 

@@ -5,6 +5,7 @@ import contextlib
 import json
 import os
 import pathlib
+import random
 import signal
 import subprocess
 import sys
@@ -22,6 +23,10 @@ class Job:
     def __init__(self, mpirun, mpiexec, ranks, program):
         self.launch = [mpirun, mpiexec, ranks, program]
         self.ranks = int(ranks)
+
+    def on(self, ranks):
+        """The same job on another number of ranks."""
+        return Job(*self.launch[:2], str(ranks), self.launch[-1])
 
     def start(self, arguments, kill_point=None, **more):
         """The ended job; with `kill_point`, its last rank is killed there."""
@@ -83,6 +88,34 @@ def kill_a_rank(job, arguments, word, wait_s, chooser):
             os.kill(chooser.choice(there), signal.SIGKILL)
     running.wait()
     return running.returncode != 0
+
+
+def chooser_of_test():
+    """Random numbers by a seed that is printed, and may be given back."""
+    seed = int(os.environ.get("PERDURE_TEST_SEED", time.time_ns()))
+    print(f"PERDURE_TEST_SEED={seed}")
+    return random.Random(seed)
+
+
+def check_any_ranks(job, folder, problem, steps_a_kill):
+    """The answer has the same bits on any number of ranks; a job that is killed at random times,
+    and goes on each time with another number of ranks, ends with them too. With PERDURE_ROUNDS
+    kills the problem is as much longer, so that most of them come before its end."""
+    chooser = chooser_of_test()
+    kills = int(os.environ.get("PERDURE_ROUNDS", "8"))
+    problem = [*problem, "--steps", kills * steps_a_kill]
+    undisturbed = {
+        job.on(ranks).outcome(*problem)["hash"] for ranks in range(1, job.ranks + 2)
+    }
+    check(len(undisturbed) == 1, "the bits depend on the number of ranks:", undisturbed)
+    pool = folder / "pool"
+    arguments = [*problem, "--pool", pool]
+    killed = [ranks for ranks in (chooser.randint(1, job.ranks + 1) for _ in range(kills))
+              if kill_a_rank(job.on(ranks), arguments, pool, chooser.uniform(0, 0.3), chooser)]
+    about = job.outcome(*arguments)
+    check({about["hash"]} == undisturbed, "ended with other bits after", killed, about)
+    print(f"{len(killed)} of {kills} kills came before the end, 0 wrong, 0 lost; the last job"
+          f" went on at step {about['first_step']} of {kills * steps_a_kill}")
 
 
 def check(holds, *what):

@@ -9,36 +9,15 @@ kills    the answer has the same bits on any number of ranks; a job that is kill
 refuse   wrong options, and a pool of another square, are refused in a sentence
 """
 
-import os
 import pathlib
-import random
 import sys
-import time
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "job"))
-from checking import Job, check, check_refused, kill_a_rank, run_check  # noqa: E402
-
-KILLS = 8
-PROBLEM = ["--cells", 24, "--particles", 3000, "--steps", 1200]
-
-
-def on(job, ranks):
-    return Job(*job.launch[:2], str(ranks), job.launch[-1])
+from checking import check_any_ranks, check_refused, run_check  # noqa: E402
 
 
 def check_kills(job, folder):
-    seed = int(os.environ.get("PERDURE_TEST_SEED", time.time_ns()))
-    print(f"PERDURE_TEST_SEED={seed}")
-    chooser = random.Random(seed)
-    undisturbed = {on(job, ranks).outcome(*PROBLEM)["hash"] for ranks in range(1, job.ranks + 2)}
-    check(len(undisturbed) == 1, "the bits depend on the number of ranks:", undisturbed)
-    pool = folder / "pool"
-    arguments = [*PROBLEM, "--pool", pool]
-    killed = [ranks for ranks in (chooser.randint(1, job.ranks + 1) for _ in range(KILLS))
-              if kill_a_rank(on(job, ranks), arguments, pool, chooser.uniform(0, 0.3), chooser)]
-    about = job.outcome(*arguments)
-    check({about["hash"]} == undisturbed, "ended with other bits after", killed, about)
-    print(f"killed on {killed} ranks; the last job went on at step {about['first_step']}")
+    check_any_ranks(job, folder, ["--cells", 24, "--particles", 3000], 250)
 
 
 def check_refusals(job, folder):
@@ -47,7 +26,7 @@ def check_refusals(job, folder):
     check_refused(job, ["--cells", 9, "--steps", 3, "--pool", pool], "array 'potential'")
     check_refused(job, ["--every", 3], "--every requires --pool")
     check_refused(job, ["--cells", 1], "not in range")
-    check_refused(on(job, 4), ["--cells", 3], "there are more ranks than rows of --cells")
+    check_refused(job.on(4), ["--cells", 3], "there are more ranks than rows of --cells")
 
 
 if __name__ == "__main__":

@@ -10,14 +10,11 @@ refuse   pools of another problem, and wrong options, are refused in a sentence
 """
 
 import json
-import os
 import pathlib
-import random
 import sys
-import time
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "job"))
-from checking import Job, check, check_refused, kill_a_rank, run_check  # noqa: E402
+from checking import check, check_refused, chooser_of_test, kill_a_rank, run_check  # noqa: E402
 
 BOARD, WAYS = 12, 14200
 KILLS = 6
@@ -25,15 +22,13 @@ SHAPES = ("master", "divide")
 
 
 def check_kills(job, folder):
-    seed = int(os.environ.get("PERDURE_TEST_SEED", time.time_ns()))
-    print(f"PERDURE_TEST_SEED={seed}")
-    chooser = random.Random(seed)
+    chooser = chooser_of_test()
     for shape in SHAPES:
         directory = folder / shape
         arguments = ["--board", BOARD, "--depth", 5, "--shape", shape, "--directory", directory]
         killed = 0
         for _ in range(KILLS):
-            one = Job(*job.launch[:2], str(chooser.randint(1, job.ranks + 1)), job.launch[-1])
+            one = job.on(chooser.randint(1, job.ranks + 1))
             killed += kill_a_rank(one, arguments, directory, chooser.uniform(0, 0.4), chooser)
         first, again = ({fact["metric"]: fact for fact in job.run(*arguments)} for _ in range(2))
         check(first["ways"]["value"] == WAYS, shape, "found", first)

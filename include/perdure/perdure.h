@@ -85,11 +85,14 @@ enum perdure_type {
   PERDURE_FLOAT = 4,
   PERDURE_DOUBLE = 5,
   PERDURE_COMPLEX_DOUBLE = 6,
-  /* of scalars only */
   PERDURE_UINT32 = 7,
   PERDURE_UINT64 = 8,
-  PERDURE_BOOL = 9, /* 1 byte */
-  PERDURE_TEXT = 10 /* UTF-8, up to a zero byte or the end */
+  PERDURE_BOOL = 9,  /* 1 byte */
+  PERDURE_TEXT = 10, /* of scalars only: UTF-8, up to a zero byte or the end */
+  PERDURE_INT8 = 11,
+  PERDURE_INT16 = 12,
+  PERDURE_UINT16 = 13,
+  PERDURE_COMPLEX_FLOAT = 14
 };
 
 enum perdure_mode {
@@ -103,9 +106,9 @@ enum perdure_mode {
    * where containers forbid userfaultfd, by page protection: then system calls that store into the
    * array, as read() and MPI's receives on a node do, fail with EFAULT), or, with PERDURE_MARKS,
    * named through perdure_mark(), or, with PERDURE_COMPARE, by comparing. Changes are also found by
-   * comparing in arrays of up to 16 KiB, in shared memory, and in a process with pinned pages
-   * (io_uring, InfiniBand) or CUDA. A read or receive that is pending while a commit runs is not
-   * seen: let it complete before. */
+   * comparing in arrays of up to 16 KiB, in buffers of the program's that begin at no page, in
+   * shared memory, and in a process with pinned pages (io_uring, InfiniBand) or CUDA. A read or
+   * receive that is pending while a commit runs is not seen: let it complete before. */
   PERDURE_LOG = 3,
   /* One copy in the pool, which the application reads and writes, and no versions of it: commit
    * makes durable what was written so far. After a crash it holds what had reached the medium. */
@@ -200,9 +203,9 @@ typedef struct perdure_array_options {
                      memory of an NVIDIA GPU (docs/gpu.md): device, managed or pinned. It stays
                      where it is until close, or until perdure_array_resize() says where it lies:
                      after free(), realloc() or munmap() every commit and restore is STATE. Log of
-                     more than 16 KiB needs whole pages, which hold nothing else and are of one
-                     array; for smaller arrays, which are compared, and with PERDURE_MARKS or
-                     PERDURE_COMPARE, any buffer will do. */
+                     more than 16 KiB: one that begins at a page has whole pages, which hold nothing
+                     else and are of one array; any other, as malloc() gives it, is compared, as if
+                     PERDURE_COMPARE were said. */
   int ranks;      /* enum perdure_ranks; 0: its box counts */
   const perdure_device* device; /* copy and log: how `buffer`, which it needs, is reached; read in
                                    the call. NULL: it is the host's, or an NVIDIA GPU's. Arrays with
@@ -318,6 +321,9 @@ PERDURE_API int perdure_scalar_typed(perdure_pool* pool, const char* name, int t
 #if !defined(__cplusplus) && defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L
 #define PERDURE_TYPE_OF(address)                                           \
   _Generic((address),                                                      \
+      signed char*: PERDURE_INT8,                                          \
+      short*: PERDURE_INT16,                                               \
+      unsigned short*: PERDURE_UINT16,                                     \
       int*: PERDURE_INT32,                                                 \
       unsigned*: PERDURE_UINT32,                                           \
       long*: sizeof(long) == 8 ? PERDURE_INT64 : PERDURE_INT32,            \
@@ -326,6 +332,7 @@ PERDURE_API int perdure_scalar_typed(perdure_pool* pool, const char* name, int t
       unsigned long long*: PERDURE_UINT64,                                 \
       float*: PERDURE_FLOAT,                                               \
       double*: PERDURE_DOUBLE,                                             \
+      float _Complex*: PERDURE_COMPLEX_FLOAT,                              \
       double _Complex*: PERDURE_COMPLEX_DOUBLE,                            \
       _Bool*: PERDURE_BOOL,                                                \
       char*: PERDURE_TEXT,                                                 \

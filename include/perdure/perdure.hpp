@@ -58,10 +58,17 @@ template <typename T>
 constexpr int type_or_none() {
   using std::is_same_v;
   return is_same_v<T, std::byte> || is_same_v<T, unsigned char> ? PERDURE_BYTE
+         : is_same_v<T, bool>                                   ? PERDURE_BOOL
+         : is_same_v<T, std::int8_t>                            ? PERDURE_INT8
+         : is_same_v<T, std::int16_t>                           ? PERDURE_INT16
+         : is_same_v<T, std::uint16_t>                          ? PERDURE_UINT16
          : is_same_v<T, std::int32_t>                           ? PERDURE_INT32
+         : is_same_v<T, std::uint32_t>                          ? PERDURE_UINT32
          : is_same_v<T, std::int64_t>                           ? PERDURE_INT64
+         : is_same_v<T, std::uint64_t>                          ? PERDURE_UINT64
          : is_same_v<T, float>                                  ? PERDURE_FLOAT
          : is_same_v<T, double>                                 ? PERDURE_DOUBLE
+         : is_same_v<T, std::complex<float> >                   ? PERDURE_COMPLEX_FLOAT
          : is_same_v<T, std::complex<double> >                  ? PERDURE_COMPLEX_DOUBLE
                                                                 : 0;
 }
@@ -70,9 +77,9 @@ constexpr int type_or_none() {
 template <typename T>
 constexpr int scalar_type() {
   using E = std::remove_all_extents_t<T>;
-  if (std::is_same_v<E, bool>) return PERDURE_BOOL;
   if (std::is_same_v<E, char>) return PERDURE_TEXT;
-  if (!std::is_integral_v<E>) return type_or_none<E>() == PERDURE_BYTE ? 0 : type_or_none<E>();
+  if (type_or_none<E>() == PERDURE_BYTE) return 0;
+  if (!std::is_integral_v<E> || sizeof(E) < 4) return type_or_none<E>();
   if (sizeof(E) == 4) return std::is_signed_v<E> ? PERDURE_INT32 : PERDURE_UINT32;
   if (sizeof(E) == 8) return std::is_signed_v<E> ? PERDURE_INT64 : PERDURE_UINT64;
   return 0;
@@ -83,8 +90,8 @@ template <typename T>
 constexpr perdure_type type_of() {
   constexpr int type = type_or_none<T>();
   static_assert(type != 0,
-                "an array holds std::byte, unsigned char, std::int32_t, std::int64_t, float, "
-                "double or std::complex<double>; store other types as std::byte");
+                "an array holds std::byte, bool, integers, float, double or std::complex of these; "
+                "store other types as std::byte");
   return static_cast<perdure_type>(type);
 }
 
@@ -243,9 +250,9 @@ class FollowedVector final : public Follower {
     options.buffer = vector_.data();
     // A vector's memory is never whole pages, which a tracker would need.
     if (mode == Mode::log && (options.flags & PERDURE_MARKS) == 0) options.flags |= PERDURE_COMPARE;
-    const Shape shape = shape_of(vector_.size());
-    check(perdure_array_open(pool, name_.c_str(), type, static_cast<unsigned>(shape.size()),
-                             shape.data(), static_cast<perdure_mode>(mode), &options, &handle_));
+    const std::uint64_t shape[2] = {vector_.size(), sizeof(T)};
+    check(perdure_array_open(pool, name_.c_str(), type, dimensions, shape,
+                             static_cast<perdure_mode>(mode), &options, &handle_));
     note();
   }
   ~FollowedVector() override = default;
@@ -278,11 +285,10 @@ class FollowedVector final : public Follower {
  private:
   static constexpr bool known = type_or_none<T>() != 0;
   static constexpr int type = known ? type_or_none<T>() : static_cast<int>(PERDURE_BYTE);
-  static Shape shape_of(std::uint64_t elements) {
-    return known ? Shape{elements} : Shape{elements, sizeof(T)};
-  }
+  static constexpr unsigned dimensions = known ? 1 : 2;
   void take(T* buffer) {
-    check(perdure_array_resize(handle_, shape_of(vector_.size()).data(), buffer));
+    const std::uint64_t shape[2] = {vector_.size(), sizeof(T)};
+    check(perdure_array_resize(handle_, shape, buffer));
     note();
   }
   void note() {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -10,6 +11,7 @@
 #include "pool/box_note.hpp"
 #include "pool/file_note.hpp"
 #include "pool/inspect.hpp"
+#include "pool/unopened_note.hpp"
 #include "status_error.hpp"
 
 namespace nb = nanobind;
@@ -47,6 +49,8 @@ void bind_contents(nb::module_& core) {
       .def_ro("name", &ArrayEntry::name)
       .def_ro("part", &ArrayEntry::part)
       .def_ro("size_bytes", &ArrayEntry::size_bytes)
+      .def_ro("copies", &ArrayEntry::copies)
+      .def_ro("stride_bytes", &ArrayEntry::stride_bytes)
       .def_prop_ro("type", [](const ArrayEntry& entry) { return type_name(entry.shape.type); })
       .def_prop_ro("mode", [](const ArrayEntry& entry) { return mode_name(entry.shape.mode); })
       .def_prop_ro("checksums", [](const ArrayEntry& entry) { return entry.shape.checksums; })
@@ -69,11 +73,17 @@ void bind_contents(nb::module_& core) {
                    [](const Catalogue& catalogue) {
                      auto scalars = catalogue.scalars;
                      std::erase_if(scalars, [](const ScalarEntry& each) {
-                       return is_file_note_name(each.name) || is_box_note_name(each.name);
+                       return is_file_note_name(each.name) || is_box_note_name(each.name) ||
+                              is_unopened_note_name(each.name);
                      });
                      return scalars;
                    })
       .def_prop_ro("files", [](const Catalogue& catalogue) { return file_notes_of(catalogue); })
+      .def_prop_ro("unopened",
+                   [](const Catalogue& catalogue) {
+                     const auto unopened = unopened_of(catalogue);
+                     return std::vector<ArrayKey>(unopened.begin(), unopened.end());
+                   })
       .def_prop_ro("boxes", [](const Catalogue& catalogue) {
         std::vector<NamedBox> named;
         for (const auto& [array, box] : boxes_of(catalogue)) {

@@ -17,6 +17,7 @@ Programs open pools of numpy arrays and scalars, which survive a crash (docs/pyt
 The command `perdure` is in the modules below. Nothing is imported before it is used.
 """
 
+import sys
 from importlib import import_module
 from pkgutil import extend_path
 from typing import TYPE_CHECKING
@@ -74,7 +75,15 @@ def __getattr__(name: str) -> object:
         return str(import_module("perdure.api.native")._api.version)
     if name not in _MODULES:
         raise AttributeError(f"module 'perdure' has no attribute '{name}'")
-    found = getattr(import_module(_MODULES[name]), name)
+    try:
+        found = getattr(import_module(_MODULES[name]), name)
+    except ModuleNotFoundError as missing:
+        if missing.name != "numpy":
+            raise
+        raise ModuleNotFoundError(
+            f"perdure needs numpy, which {sys.executable} does not have: install it (pip install "
+            "numpy, or apt install python3-numpy), or run another Python", name="numpy"
+        ) from None
     globals()[name] = found
     return found
 

@@ -3,12 +3,17 @@
 
 from __future__ import annotations
 
+import shlex
 from enum import Enum
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
+
+from perdure.failures import Failed
+from perdure.manual import write_pages
 
 
 def version_text() -> str:
@@ -59,16 +64,35 @@ def show_help(
         typer.Option(metavar="SHELL", help="Print what completes words in bash, zsh or fish.",
                      show_default=False),
     ] = None,
+    man: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Write the man pages to DIR/man1.", show_default=False),
+    ] = None,
 ) -> None:
     """Show what a verb does and its options, as its --help does.
 
-    Installations by CMake complete by themselves. From a wheel or a clone, read the script at the
-    start of your shell: eval "$(perdure help --completion bash)".
+    Installations by CMake complete by themselves and have man pages. From a wheel or a clone, read
+    the script at the start of your shell: eval "$(perdure help --completion bash)". And have the
+    pages written to where man looks: perdure help --man ~/.local/share/man, or another folder of
+    MANPATH.
 
-    Examples: perdure help; perdure help pool ls; perdure help --completion bash
+    Examples: perdure help; perdure help pool ls; perdure help --completion bash;
+    perdure help --man ~/.local/share/man
     """
+    command = context.find_root().command
     if completion is not None:
         print(completion_script(completion.value))
         return
-    command = context.find_root().command
+    if man is not None:
+        _write_manual(command, man)
+        return
     command.main([*(words or ()), "--help"], prog_name="perdure")
+
+
+def _write_manual(command: Any, folder: Path) -> None:
+    try:
+        pages = write_pages(folder, command, version_text().capitalize())
+    except OSError as failure:
+        raise Failed(f"{folder}: {failure.strerror}") from None
+    print(f"{len(pages)} pages are in {folder / 'man1'}; read them with: "
+          f"man -M {shlex.quote(str(folder))} perdure")

@@ -14,7 +14,6 @@ import os
 import re
 import shlex
 import shutil
-import subprocess
 import sysconfig
 from pathlib import Path
 from typing import Annotated
@@ -23,6 +22,7 @@ import typer
 
 import perdure
 from perdure.failures import Failed, Wrong
+from perdure.mpi_wrappers import MPI_MACROS, mixture_of, mpi_of
 from perdure.option_groups import by_default
 from perdure.programs import library_folders
 from perdure.screen import console, say
@@ -31,8 +31,6 @@ from perdure.settings.show import env, show
 # Where the linker and the loader look by themselves.
 _SEARCHED = {"/lib", "/lib64", "/usr/lib", "/usr/lib64"}
 _SEARCHED |= {f"{lib}/{sysconfig.get_config_var('MULTIARCH')}" for lib in ("/lib", "/usr/lib")}
-# What mpi.h of each binary interface defines; the standard one may be of any MPI.
-_MPI_MACROS = {"abi": "MPI_ABI_VERSION", "openmpi": "OPEN_MPI", "mpich": "MPICH_VERSION"}
 _FOLDERS = ("includedir", "libdir", "bindir", "fortrandir", "cmakedir")
 
 app = typer.Typer(
@@ -135,27 +133,27 @@ def find_package(folder: Path, mpi: str | None, veloc: bool) -> Package:
     raise Wrong(f"this Perdure has no library for {wanted}: {known}")
 
 
-def mpi_of(compiler: str) -> str | None:
-    """The binary interface of the MPI that a compiler wrapper is of; None: unknown."""
-    asked = (compiler, "-E", "-dM", "-x", "c", "-")
-    try:
-        ran = subprocess.run(asked, input="#include <mpi.h>\n", capture_output=True, text=True,
-                             check=False, timeout=20)  # fmt: skip
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    macros = {line.split()[1] for line in ran.stdout.splitlines() if line.startswith("#define ")}
-    return next((name for name, macro in _MPI_MACROS.items() if macro in macros), None)
-
-
 def _warn_of_other_mpi(mpi: str) -> None:
     """What would be linked with two MPIs is said before: mpicc leads where the machine says."""
     compiler = shutil.which("mpicc")
-    found = None if compiler is None or mpi not in _MPI_MACROS else mpi_of(compiler)
+    found = None if compiler is None or mpi not in MPI_MACROS else mpi_of(compiler)
     if found is None or found == mpi:
         return
     say(f"perdure: {compiler} is of another MPI, {found}, and a program must have one only: use "
         f"{mpi}'s compiler, as mpicc.{mpi} on Debian, or --mpi {found}; `perdure doctor` shows "
         "all of them", err=True)
+
+
+def _warn_of_mixtures(mpi: str) -> None:
+    """Debian's mpifort.openmpi links the machine's default MPI beside its own."""
+    for name in ("mpifort", f"mpifort.{mpi}"):
+        if shutil.which(name) is None or (name == "mpifort" and mpi_of(name) != mpi):
+            continue
+        if (mixed := mixture_of(name)) is not None:
+            remedy = f"give it {mixed.remedy} before all else" if mixed.remedy else \
+                f"use another Fortran compiler of {mpi}"
+            say(f"perdure: {name} links {' and '.join(mixed.libraries)}, and a program must have "
+                f"one MPI only: {remedy}; `perdure doctor` shows all of them", err=True)
 
 
 @app.command("flags")
@@ -195,6 +193,8 @@ def config(
     }
     if mpi is not None and (cflags or libs):
         _warn_of_other_mpi(mpi)
+    if mpi is not None and fortran:
+        _warn_of_mixtures(mpi)
     asked = dict(zip(_FOLDERS, (includedir, libdir, bindir, fortrandir, cmakedir), strict=True))
     folders = {name: (is_asked, str(package.folder(name))) for name, is_asked in asked.items()}
     folders["pkgconfigdir"] = (pkgconfigdir, str(packages))

@@ -15,7 +15,8 @@ runs of one round and one application. Two ranks, pools in memory.
     start_s, restart_s  from having the matrix or graph to the first iteration: cold, from a version
     fence_us, floor_us  a fence that commits, by window size and number of ranks; and the least it
                         can take: MPI's own fence, one MPI_Allreduce of 8 bytes, and a memcpy (copy)
-    ratio_to_plain      of single operations (windows_micro.py)
+    ratio_to_plain      of single operations (windows_micro.py), and of making windows
+                        (windows_making.py)
 
 PageRank ranks the web graph cnr-2000 where it is found ($PERDURE_TEST_GRAPH, or shared/data beside
 the clone), else an R-MAT graph of 4 million nodes. The part of a run that an emulated device would
@@ -31,7 +32,7 @@ from pathlib import Path
 
 from perdure.programs import CLONE, Program, find_programs
 from perdure.progress import progress
-from perdure_bench import windows_micro
+from perdure_bench import windows_making, windows_micro
 from perdure_bench.facts import Fact, reported
 from perdure_bench.hpccg import (
     EMULATED,
@@ -146,3 +147,4 @@ def measure(quick: bool) -> Iterator[Fact]:
                     yield said.emulated(case, model.spec, bench, rounds)
         yield from fence_facts(quick, pools, advance)
     yield from windows_micro.measure(quick)
+    yield from windows_making.measure(quick)

@@ -47,7 +47,7 @@ from perdure_bench.facts import Fact, in_turn
 from perdure_bench.solver import job_output, pool_directory
 
 _PUT = "put 8 B, flush"
-_MODES = ("copy", "log", "twin", "flush")
+MODES = ("copy", "log", "twin", "flush")
 _WRITE_AGAIN = ("copy", "log")  # a commit in these modes writes what was put once more
 _COMMITS = ";commit=fence;halves=asked"  # put-whole writes all of what the version before held
 _WHOLE = "whole"
@@ -61,10 +61,10 @@ def measure(quick: bool) -> Iterator[Fact]:
     rounds, budget_ms, bytes_max = (2, 2, 1 << 20) if quick else (7, 20, 16 << 20)
     for program in _programs():
         with pool_directory() as pools:
-            runner = _Runner(program, _library(program.flavour), (budget_ms, bytes_max), pools)
-            ran = runner.run_rounds(rounds, ("plain", "again", "interposed", *_MODES))
-            committing = tuple(mode + _COMMITS for mode in _MODES)
-            windows = ("plain", "again", *_MODES, *committing)
+            runner = Runner(program, library_of(program.flavour), (budget_ms, bytes_max), pools)
+            ran = runner.run_rounds(rounds, ("plain", "again", "interposed", *MODES))
+            committing = tuple(mode + _COMMITS for mode in MODES)
+            windows = ("plain", "again", *MODES, *committing)
             whole = [] if quick else runner.run_rounds(rounds, windows, _WHOLE)
         yield from _facts(program.flavour, ran, not quick)
         yield from _facts_of_whole(program.flavour, whole)
@@ -77,7 +77,7 @@ def _programs() -> list[Program]:
     return programs + [replace(p, flavour="mpich5", launcher=launcher) for p in mpich if launcher]
 
 
-def _library(flavour: str) -> Path:
+def library_of(flavour: str) -> Path:
     name = f"libperdure_mpi_{flavour.rstrip('5')}.so"
     for tree in build_trees():
         for path in (tree / "src/capi" / name, tree.parent.parent / "lib" / name):
@@ -86,33 +86,32 @@ def _library(flavour: str) -> Path:
     raise ProgramFailed(f"there is no {name}; build it first")
 
 
-_Round = dict[str, dict[str, float]]  # by variant and operation, nanoseconds
+Rounds = list[dict[str, dict[str, float]]]  # by variant and operation, nanoseconds
 
 
-class _Runner:
+class Runner:
     """Runs the program in each variant; a result is nanoseconds by operation."""
 
-    def __init__(self, program: Program, library: Path, extent: tuple[int, int], pools: Path):
+    def __init__(
+        self, program: Program, library: Path, extent: tuple[int, ...], pools: Path, ranks: int = 2
+    ):
         self._program, self._library, self._extent = program, library, extent
-        self._pools = pools
+        self._pools, self._ranks = pools, ranks
 
-    def run_rounds(self, rounds: int, variants: tuple[str, ...], *part: str) -> list[_Round]:
+    def run_rounds(self, rounds: int, variants: tuple[str, ...], *part: str) -> Rounds:
         """For each round, the result of each variant."""
-        return [
-            {v: self._run(v, part) for v in in_turn(variants)}
-            for _ in range(rounds)
-        ]
+        return [{v: self._run(v, part) for v in in_turn(variants)} for _ in range(rounds)]
 
     def _run(self, variant: str, part: tuple[str, ...]) -> dict[str, float]:
         given: dict[str, object] = {}
         if variant not in ("plain", "again"):
             given["LD_PRELOAD"] = self._library
-        if variant.startswith(_MODES):
+        if variant.startswith(MODES):
             given["PERDURE_WINDOWS"] = f"pool={self._pools}/pool;mode={variant}"
         if self._program.flavour == "mpich5":
             place = Path(self._program.launcher).resolve().parent.parent / "lib"
             given["LD_LIBRARY_PATH"] = f"{_alias_directory(self._pools, place)}:{place}"
-        words = self._program.command(2, *self._extent, *part, given=given)
+        words = self._program.command(self._ranks, *self._extent, *part, given=given)
         more = {"OMPI_MCA_mpi_yield_when_idle": "0"}
         try:
             output = job_output(words, f"window_operations, {variant}", _LIMIT_S, more)
@@ -131,7 +130,7 @@ def _alias_directory(pools: Path, libraries: Path) -> Path:
     return aliases
 
 
-def _facts(flavour: str, ran: list[_Round], claims: bool) -> Iterator[Fact]:
+def _facts(flavour: str, ran: Rounds, claims: bool) -> Iterator[Fact]:
     said = _Facts(flavour, ran, claims)
     operations = list(ran[0]["plain"])
     of_each = {name: said.ratios("interposed", name) for name in operations}
@@ -142,29 +141,29 @@ def _facts(flavour: str, ran: list[_Round], claims: bool) -> Iterator[Fact]:
         yield said.fact("interposed", values, None, operation=name, plain_ns=plain_ns)
     for name in operations:
         case = _case_of(name)
-        for mode in _MODES if case else ():
+        for mode in MODES if case else ():
             yield said.in_mode(f"{case}-{mode}", mode, name)
             if name == _PUT:
                 yield said.in_mode("persistent-put", mode, name)
         if case:
             yield said.floor(case, name)
     for size in dict.fromkeys(filter(None, map(_size_of, operations))):
-        for mode in _MODES:
+        for mode in MODES:
             yield said.of_size(size, mode, [name for name in operations if _size_of(name) == size])
 
 
-def _facts_of_whole(flavour: str, ran: list[_Round]) -> Iterator[Fact]:
+def _facts_of_whole(flavour: str, ran: Rounds) -> Iterator[Fact]:
     said = _Facts(flavour, ran, True)
     for name in ran[0]["plain"] if ran else ():
         case = _case_of(name)
         if not case or name.endswith("floor"):
             continue
         yield said.floor(case, name)
-        for mode in _MODES:
+        for mode in MODES:
             yield said.in_mode(f"{case}-{mode}", mode, name)
         if not name.startswith("put-whole"):
             continue
-        for mode in _MODES:
+        for mode in MODES:
             committed = f"{case.replace('fence', 'commit')}-{mode}"
             yield said.in_mode(committed, mode, name, _COMMITS)
             bare = name.replace("fence", "floor") if mode in _WRITE_AGAIN else name
@@ -174,7 +173,7 @@ def _facts_of_whole(flavour: str, ran: list[_Round]) -> Iterator[Fact]:
 class _Facts:
     """Makes facts of rounds."""
 
-    def __init__(self, flavour: str, ran: list[_Round], claims: bool):
+    def __init__(self, flavour: str, ran: Rounds, claims: bool):
         self._flavour, self._ran, self._claims = flavour, ran, claims
 
     def fact(
@@ -198,8 +197,17 @@ class _Facts:
     def of_size(self, size: str, mode: str, operations: list[str]) -> Fact:
         ratios = [statistics.median(self.ratios(mode, name)) for name in operations]
         about = {"mpi": self._flavour, "mode": mode}
-        return Fact("windows", f"all-{size}-{mode}", "ratio_to_plain", statistics.median(ratios),
-                    "", min(ratios), max(ratios), len(ratios), more=about)
+        return Fact(
+            "windows",
+            f"all-{size}-{mode}",
+            "ratio_to_plain",
+            statistics.median(ratios),
+            "",
+            min(ratios),
+            max(ratios),
+            len(ratios),
+            more=about,
+        )
 
     def floor(self, case: str, operation: str, bare: str | None = None) -> Fact:
         """`bare`: the operation of the plain program that does the least that is needed."""

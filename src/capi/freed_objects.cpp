@@ -149,12 +149,14 @@ void FreedObjects::stop() {
 void lead_freeing_calls(FreedMemory memory) {
   const std::lock_guard<std::mutex> lock(leading_mutex);
   const std::uint64_t loaded = libraries_loaded();
-  const bool all = led_for != 0 && led_when == loaded;
+  if (led_for != 0 && led_when == loaded) {
+    led_for |= static_cast<unsigned>(memory);
+    return;
+  }
   original.usable = reinterpret_cast<std::size_t (*)(void*)>(function_named("malloc_usable_size"));
   if (original.usable == nullptr) return;
   led_for |= static_cast<unsigned>(memory);
   led_when = loaded;
-  if (all) return;
   for (const Lead& call : leads) {
     if (*call.original == nullptr) *call.original = function_named(call.name);
     (void)lead_calls(call.name, *call.original, call.ours);

@@ -52,7 +52,8 @@ perdure::Result<bool> wants_checksums(int mode, unsigned flags) {
 perdure::Result<perdure::ArrayShape> make_shape(int type, unsigned dimensions,
                                                 const uint64_t* shape, int mode,
                                                 const perdure_array_options& options) {
-  PERDURE_TRY(need(type >= PERDURE_BYTE && type <= PERDURE_COMPLEX_DOUBLE, "unknown type"));
+  PERDURE_TRY(need(perdure::element_bytes(static_cast<perdure::ArrayType>(type)) != 0,
+                   "unknown type of an array"));
   PERDURE_TRY(need(mode >= PERDURE_COPY && mode <= PERDURE_FLUSH, "unknown mode"));
   PERDURE_TRY(need(dimensions >= 1 && dimensions <= perdure::dimensions_max && shape != nullptr,
                    "an array has 1 to 8 dimensions"));

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "pmem/flush.hpp"
+#include "pool/scalar_type.hpp"
 #include "pool/slot_format.hpp"
 
 namespace perdure {
@@ -40,27 +41,16 @@ bool is_name(std::string_view text) {
   return true;
 }
 
-struct KnownType {
-  const char* name;
-  std::size_t bytes;
-};
-
-const KnownType& known(ArrayType type) {
-  static constexpr KnownType types[] = {{"?", 0},          {"byte", 1},    {"int32", 4},
-                                        {"int64", 8},      {"float32", 4}, {"float64", 8},
-                                        {"complex128", 16}};
-  const auto number = static_cast<std::size_t>(type);
-  return types[number < std::size(types) ? number : 0];
-}
-
 }  // namespace
 
 std::size_t element_bytes(ArrayType type) {
-  return known(type).bytes;
+  const ScalarType known = known_scalar_type(static_cast<std::uint32_t>(type));
+  const bool is_of_scalars = known == ScalarType::none || known == ScalarType::text;
+  return is_of_scalars ? 0 : element_bytes(known);
 }
 
 const char* type_name(ArrayType type) {
-  return known(type).name;
+  return element_bytes(type) == 0 ? "?" : type_name(static_cast<ScalarType>(type));
 }
 
 const char* mode_name(ArrayMode mode) {

@@ -24,11 +24,19 @@ enum class ArrayType : std::uint32_t {
   float32 = 4,
   float64 = 5,
   complex128 = 6,
+  uint32 = 7,
+  uint64 = 8,
+  boolean = 9,
+  int8 = 11,
+  int16 = 12,
+  uint16 = 13,
+  complex64 = 14,
 };
 enum class ArrayMode : std::uint32_t { copy = 1, twin = 2, log = 3, flush = 4 };
 
 constexpr std::uint64_t array_bytes_max = std::uint64_t{1} << 48;
 
+// 0: it is none of these.
 std::size_t element_bytes(ArrayType type);
 const char* type_name(ArrayType type);
 const char* mode_name(ArrayMode mode);

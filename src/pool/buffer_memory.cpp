@@ -144,7 +144,8 @@ bool pages_are_pinned() {
 
 }  // namespace
 
-Result<Stores> check_buffer_memory(const std::byte* buffer, std::uint64_t size_bytes) {
+Result<Stores> check_buffer_memory(const std::byte* buffer, std::uint64_t size_bytes,
+                                   std::uint64_t* reach_bytes) {
   const auto first = reinterpret_cast<std::uintptr_t>(buffer);
   Mappings mappings;
   if (!mappings.readable()) return Stores::by_others;
@@ -158,6 +159,7 @@ Result<Stores> check_buffer_memory(const std::byte* buffer, std::uint64_t size_b
       return refused(at - first, "can be read, but not written");
     if (found->shared || !found->usual_pages) stores = Stores::by_others;
     at = found->end;
+    if (reach_bytes != nullptr) *reach_bytes = at - first;
   }
   return stores;
 }

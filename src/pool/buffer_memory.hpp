@@ -22,8 +22,10 @@ enum class Stores : std::uint8_t {
   by_others,        // perhaps of other processes, other mappings, or a device: shared memory
 };
 
-// Code::invalid_argument names the first byte that can't be read and written, and why.
-Result<Stores> check_buffer_memory(const std::byte* buffer, std::uint64_t size_bytes);
+// Code::invalid_argument names the first byte that can't be read and written, and why. To
+// `reach_bytes` goes how long it could be, to the end of the last mapping that was looked at.
+Result<Stores> check_buffer_memory(const std::byte* buffer, std::uint64_t size_bytes,
+                                   std::uint64_t* reach_bytes = nullptr);
 
 // Whether all of it is still mapped; costs a system call, whatever the size.
 bool is_mapped(const std::byte* buffer, std::uint64_t size_bytes);

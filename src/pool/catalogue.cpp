@@ -137,9 +137,10 @@ Result<ArrayEntry> parse_array(Reader& reader, std::uint64_t allocated_end,
   ArrayEntry entry;
   PERDURE_TRY_ASSIGN(auto name, reader.take_name(format.name_bytes));
   entry.name = std::move(name);
-  const bool known = format.type >= 1 && format.type <= 6 && format.mode >= 1 && format.mode <= 4 &&
-                     format.checksums <= data_checksum_newest && format.dimensions >= 1 &&
-                     format.dimensions <= dimensions_max && format.spare_copies <= 1;
+  const bool known = element_bytes(static_cast<ArrayType>(format.type)) != 0 && format.mode >= 1 &&
+                     format.mode <= 4 && format.checksums <= data_checksum_newest &&
+                     format.dimensions >= 1 && format.dimensions <= dimensions_max &&
+                     format.spare_copies <= 1;
   if (!known) return damaged("array " + quoted(entry.name) + " has an unknown type or mode");
   entry.part = format.part;
   entry.shape.type = static_cast<ArrayType>(format.type);

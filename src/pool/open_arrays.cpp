@@ -9,12 +9,22 @@ namespace perdure {
 
 void OpenArrays::read_names() {
   entries_.clear();
-  closed_parts_.clear();
+  closed_.clear();
+  closed_has_changed_ = true;
   for (auto at = next_.begin(); at != next_.end(); ++at) {
     const Key key{at.shared().name, at.shared().part};
     entries_.emplace(key, at.id());
-    if (key.second != 0 && !is_open(key)) closed_parts_.insert(key);
+    if (!is_open(key)) closed_.insert(key);
   }
+}
+
+void OpenArrays::note_closed(const Key& key) {
+  closed_.insert(key);
+  closed_has_changed_ = true;
+}
+
+void OpenArrays::note_not_closed(const Key& key) {
+  if (closed_.erase(key) != 0) closed_has_changed_ = true;
 }
 
 const ArrayId* OpenArrays::find_entry(const Key& key) const {
@@ -33,7 +43,7 @@ void OpenArrays::erase_entry(ArrayId id) {
   const ArrayEntry& entry = next_.shared_at(id);
   const Key key{entry.name, entry.part};
   entries_.erase(key);
-  closed_parts_.erase(key);
+  note_not_closed(key);
   next_.erase(id);
 }
 
@@ -49,8 +59,8 @@ void OpenArrays::take_entry_of(const ArrayTable& head, ArrayId id) {
 }
 
 std::optional<std::uint32_t> OpenArrays::first_closed_part(const std::string& name) const {
-  const auto first = closed_parts_.lower_bound({name, 0});
-  if (first == closed_parts_.end() || first->first != name) return std::nullopt;
+  const auto first = closed_.lower_bound({name, 1});  // 0 is a whole array
+  if (first == closed_.end() || first->first != name) return std::nullopt;
   return first->second;
 }
 
@@ -61,7 +71,7 @@ VersionedArray& OpenArrays::add(OpenArray open) {
   const Key key{array.name(), array.part()};
   numbers_.emplace(&array, number);
   open_keys_.insert(key);
-  closed_parts_.erase(key);
+  note_not_closed(key);
   if (array.is_marked()) {
     array.report_to(woken_, number);
   } else {
@@ -86,7 +96,7 @@ OpenArrays::OpenArray OpenArrays::take(const VersionedArray& array, bool named) 
   }
   numbers_.erase(&array);
   open_keys_.erase(key);
-  if (key.second != 0) closed_parts_.insert(key);
+  note_closed(key);
   saved_always_.erase(number);
   woken_.erase(number);
   open_.erase(number);

@@ -58,6 +58,10 @@ class OpenArrays {
   void take_entry_of(const ArrayTable& head, ArrayId id);
   // The lowest part of `name` that the next version holds and that is not open.
   std::optional<std::uint32_t> first_closed_part(const std::string& name) const;
+  // The arrays of the next version that are not open; whether they are others than at the last
+  // call of it.
+  const std::set<Key>& closed() const { return closed_; }
+  bool closed_has_changed() { return std::exchange(closed_has_changed_, false); }
 
   bool is_open(const Key& key) const { return open_keys_.contains(key); }
   VersionedArray& add(OpenArray open);
@@ -91,9 +95,13 @@ class OpenArrays {
     }
   };
 
+  void note_closed(const Key& key);
+  void note_not_closed(const Key& key);
+
   ArrayTable& next_;
   std::unordered_map<Key, ArrayId, HashOfKey> entries_;  // of next_
-  std::set<Key> closed_parts_;  // of these, which are no whole arrays and not open
+  std::set<Key> closed_;                                 // of these, that are not open
+  bool closed_has_changed_ = true;
   VersionedArray::Woken woken_;
   ByNumber open_;
   std::unordered_map<const VersionedArray*, std::uint64_t> numbers_;  // in open_

@@ -22,6 +22,11 @@ constexpr std::size_t chunk_bytes = std::size_t{2} << 20U;
 constexpr std::size_t compared_bytes_max = std::size_t{16} << 10U;
 constexpr std::uint8_t foreseen_versions = 60;
 
+std::size_t page_bytes() {
+  static const auto bytes = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  return bytes;
+}
+
 // Of all trackers of the process: one that protects a page takes from the other what was stored.
 std::mutex watched_mutex;
 std::map<std::uintptr_t, std::uintptr_t>& watched() {
@@ -92,16 +97,15 @@ bool PageTracker::is_worth_it(std::size_t size_bytes, TrackerKind kind) {
   return asked || kind != TrackerKind::chosen || size_bytes > compared_bytes_max;
 }
 
+bool PageTracker::can_watch(const std::byte* base) {
+  return reinterpret_cast<std::uintptr_t>(base) % page_bytes() == 0;
+}
+
 Result<std::unique_ptr<PageTracker>> PageTracker::create(std::byte* base, std::size_t size_bytes,
                                                          TrackerKind kind) {
-  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  PERDURE_ASSERT(can_watch(base));
+  const std::size_t page = page_bytes();
   const auto address = reinterpret_cast<std::uintptr_t>(base);
-  if (address % page != 0) {
-    return Status(Code::invalid_argument,
-                  "a buffer whose changes are to be found must begin at a "
-                  "multiple of ",
-                  page, " bytes; let Perdure allocate it, or use PERDURE_MARKS or PERDURE_COMPARE");
-  }
   const std::size_t whole = (size_bytes + page - 1) / page * page;
   PERDURE_TRY(claim(address, address + whole));
   auto made = make(base, whole, kind);

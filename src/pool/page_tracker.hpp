@@ -19,9 +19,9 @@
 // (the two arrays of a loop that overwrites them in turn). It is watched again in the versions in
 // between, and in one after 60 that were foreseen.
 //
-// The buffer must be page-aligned and have its last page to itself, and lie in no other tracker's.
-// It stays mapped until the tracker is gone, or stop() was called. Threads: stores may come from
-// any; stop() and expose() from any; the others from the thread of the pool.
+// The buffer must be page-aligned (can_watch()) and have its last page to itself, and lie in no
+// other tracker's. It stays mapped until the tracker is gone, or stop() was called. Threads: stores
+// may come from any; stop() and expose() from any; the others from the thread of the pool.
 #pragma once
 
 #include <atomic>
@@ -43,6 +43,9 @@ class PageTracker {
   // False for a few pages: comparing them costs less than asking the kernel, and finds all stores.
   // A tracker that was asked for, here or by the environment, is always.
   static bool is_worth_it(std::size_t size_bytes, TrackerKind kind);
+
+  // It begins at a page. Else its pages are others' too, and it is to be compared.
+  static bool can_watch(const std::byte* base);
 
   // kernel or faults: what create() makes in this process for TrackerKind::chosen.
   static Result<TrackerKind> chosen_kind();

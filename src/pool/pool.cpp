@@ -12,6 +12,7 @@
 #include "device/accelerators.hpp"
 #include "pool/job_record.hpp"
 #include "pool/open_pools.hpp"
+#include "pool/unopened_note.hpp"
 
 namespace perdure {
 namespace {
@@ -211,11 +212,24 @@ Status Pool::open_successor() {
 
 // What all forms of commit but the staged one do first: local, and before any store to a working
 // copy. A version that is not `ready` is still the one that is retracted, not the one before.
+// For people alone: where the slots have no room for the names, there are none.
+void Pool::note_unopened() {
+  if (!open_.closed_has_changed()) return;
+  const bool is_new = put_unopened(next_, open_.closed());
+  if (open_.closed().empty() || check_room_for("the arrays that are not open").ok()) return;
+  if (is_new) {
+    next_.scalars.pop_back();
+  } else {
+    put_unopened(next_, {});
+  }
+}
+
 VersionUnderWay Pool::begin_version(const Status& ready) {
   Status begun = ready;
   if (begun.ok()) {
     run_page_.set_phase(RunPhase::committing);
     scalars_.save();
+    note_unopened();
     begun = files_.note();
   }
   VersionUnderWay version = next_under_way();
@@ -473,6 +487,7 @@ Result<std::uint64_t> Pool::commit_staged(const Status& ready) {
   if (staged.ok()) {
     const Stopwatch watch(staging_ns);
     scalars_.save();
+    note_unopened();
     staged = files_.note();
     for (const auto& [number, open] : open_) open.array->stage();
   }

@@ -92,9 +92,10 @@ class Pool {
   // commit begins from now on. Local: ranks may have other arrays, or of other shapes.
   Result<VersionedArray*> open_array(const std::string& name, const ArrayShape& shape,
                                      const ArrayOptions& options);
-  // [collective] The same on all ranks or on none.
+  // [collective] The same on all ranks or on none. `local`: of what this rank did for it before.
   Result<VersionedArray*> open_array_on_all(const std::string& name, const ArrayShape& shape,
-                                            const ArrayOptions& options);
+                                            const ArrayOptions& options,
+                                            const Status& local = Status::success());
   // Gives the array back, which no longer exists then. Local; waits until a commit that is under
   // way has read its buffer. Later versions hold what was committed of it last, or, with `erase`,
   // nothing of it. An array that was never committed is erased.
@@ -266,6 +267,7 @@ class Pool {
   Status wait_until_saved(const VersionedArray& array);
   Status make_room_for_catalogue();
   Status check_room_for(const std::string& what);
+  void note_unopened();
   Status take_newest_file();
   static Status not_both(const std::string& path);
   Status load_all();

@@ -110,9 +110,9 @@ Result<VersionedArray*> Pool::open_array(const std::string& name, const ArraySha
 }
 
 Result<VersionedArray*> Pool::open_array_on_all(const std::string& name, const ArrayShape& shape,
-                                                const ArrayOptions& options) {
+                                                const ArrayOptions& options, const Status& local) {
   const CollectiveCall call(group_, "the opening of an array on all ranks");
-  auto opened = open_array(name, shape, options);
+  auto opened = local.ok() ? open_array(name, shape, options) : Result<VersionedArray*>(local);
   const Status all = agree(group_, opened.status());
   if (all.ok()) return opened;
   if (opened.ok()) {  // the file may have grown, which the next array will use
@@ -200,7 +200,7 @@ Status Pool::resize_array(VersionedArray& array, const std::vector<std::uint64_t
     wait_for_saver();
     PERDURE_TRY(grow_device(*device_, next.hold->extent().end));
   }
-  const std::vector<std::uint8_t> named = array.named();
+  const auto named = moves ? array.named() : std::vector<std::uint8_t>();
   PERDURE_TRY(array.resize(next, buffer));
   if (moves) {
     left->named = named;

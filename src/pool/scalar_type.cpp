@@ -12,7 +12,7 @@ struct KnownType {
   bool is_integer;
 };
 
-constexpr std::array<KnownType, 11> known_types{{
+constexpr std::array<KnownType, 15> known_types{{
     {"", 1, false},
     {"byte", 1, false},
     {"int32", 4, true},
@@ -24,6 +24,10 @@ constexpr std::array<KnownType, 11> known_types{{
     {"uint64", 8, true},
     {"bool", 1, false},
     {"text", 1, false},
+    {"int8", 1, true},
+    {"int16", 2, true},
+    {"uint16", 2, true},
+    {"complex64", 8, false},
 }};
 
 const KnownType& known(ScalarType type) {

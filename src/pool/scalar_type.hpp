@@ -22,6 +22,10 @@ enum class ScalarType : std::uint32_t {
   uint64 = 8,
   boolean = 9,
   text = 10,
+  int8 = 11,
+  int16 = 12,
+  uint16 = 13,
+  complex64 = 14,
 };
 
 // none: no such type is known here.

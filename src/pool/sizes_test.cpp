@@ -3,6 +3,8 @@
 // Arrays that change their size: in every mode, within the room that there is and beyond it,
 // between versions that are kept, and while one is being saved.
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <map>
@@ -105,6 +107,33 @@ TEST_F(Sizes, are_those_of_the_version_that_is_restored) {
     ASSERT_TRUE(pool_->restore(3).ok());
     EXPECT_EQ(contents(u), Words(4010, 4010));
   }
+}
+
+TEST_F(Sizes, of_a_buffer_that_stays_grow_as_far_as_its_memory_reaches) {
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  void* const memory =
+      ::mmap(nullptr, 4 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  ASSERT_EQ(::mprotect(static_cast<std::byte*>(memory) + 2 * page, 2 * page, PROT_NONE), 0);
+  open();
+  VersionedArray* u = array("u", shape(ArrayMode::copy, 10), of_program(memory));
+  restart(0);
+  commit();
+  const std::uint64_t words_of_page = page / 8;
+  EXPECT_TRUE(resize(u, words_of_page, memory).ok());
+  EXPECT_TRUE(resize(u, 2 * words_of_page, memory).ok());
+  words(u)[2 * words_of_page - 1] = 7;
+  commit();
+  EXPECT_EQ(resize(u, 2 * words_of_page + 1, memory).code(), Code::invalid_argument);
+  EXPECT_EQ(contents(u).size(), 2 * words_of_page);
+  EXPECT_TRUE(resize(u, 10, memory).ok());
+  u->lose_buffer("freed");
+  ASSERT_EQ(::mprotect(static_cast<std::byte*>(memory) + page, page, PROT_NONE), 0);
+  EXPECT_EQ(resize(u, 2 * words_of_page, memory).code(), Code::invalid_argument);
+  EXPECT_TRUE(resize(u, words_of_page, memory).ok());
+  commit();
+  crash();
+  ASSERT_EQ(::munmap(memory, 4 * page), 0);
 }
 
 TEST_F(Sizes, change_with_a_buffer_of_the_program_that_has_moved) {

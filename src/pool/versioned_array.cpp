@@ -140,16 +140,20 @@ Status VersionedArray::watch_other(std::byte* at, std::uint64_t size_bytes) {
   return Status::success();
 }
 
-// Where others store to the buffer, no tracker sees it.
+// Where others store to the buffer, no tracker sees it; and one needs whole pages, which malloc()
+// and std::vector seldom give.
 Status VersionedArray::check_buffer(std::byte* buffer, std::uint64_t size_bytes) {
   if (accelerators_ != nullptr) {
     const auto accelerator = accelerators_->of(buffer, size_bytes);
     if (!accelerator.ok()) return named(accelerator.status());
     if (accelerator.value() != nullptr) return take_device_buffer(*accelerator.value(), buffer);
   }
-  const auto stores = check_buffer_memory(buffer, size_bytes);
+  reach_bytes_ = 0;
+  const auto stores = check_buffer_memory(buffer, size_bytes, &reach_bytes_);
   if (!stores.ok()) return named(stores.status());
-  if (!tracked_ || stores.value() == Stores::by_this_mapping) return Status::success();
+  const bool can_be_tracked =
+      stores.value() == Stores::by_this_mapping && PageTracker::can_watch(buffer);
+  if (!tracked_ || can_be_tracked) return Status::success();
   tracked_ = false;
   compare_ = true;
   return Status::success();
@@ -391,7 +395,10 @@ Status VersionedArray::resize_buffer(std::byte* given, const ArrayEntry& entry,
   };
   const bool compared = compare_;
   choose_finding(size);
-  if (given != nullptr && given == buffer_ && !owned_.is_there() && size <= before) {
+  const bool stays = given != nullptr && given == buffer_ && !owned_.is_there();
+  // A vector that grows within its capacity does so in most steps: the kernel was asked already.
+  const bool reaches = mode() == ArrayMode::copy && lost_ == nullptr && size <= reach_bytes_;
+  if (stays && (size <= before || reaches)) {
     tracked_ = tracked_ && !compared;  // as it was found to be
     compare_ = compare_ || compared;
   } else if (given != nullptr) {

@@ -287,6 +287,7 @@ class VersionedArray {
   bool compare_now_ = false;  // as compare_, in the next save()
   bool unseen_ = true;        // the tracker may miss stores of the next version
   bool keep_contents_ = false;
+  std::uint64_t reach_bytes_ = 0;  // the application's buffer could be so long, where it is
   TwinWriter* twin_writer_ = nullptr;
   bool started_ = false;
   bool committed_ = false;

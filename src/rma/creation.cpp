@@ -138,19 +138,12 @@ void leave_table(const Window& window) {
   for (const auto& half : window.halves) window_table.remove(half->handle);
 }
 
-// Collective: takes the window, on all ranks or on none.
-Status publish(std::unique_ptr<Window>& window) {
-  const CollectiveCall call(window->pool->group(), "the making of a window");
-  const Status entered = agree(window->pool->group(), enter_table(*window));
-  if (!entered.ok()) {
-    leave_table(*window);
-    return entered;
-  }
+// Local, once all ranks have it in their tables.
+void take(std::unique_ptr<Window> window) {
   window->pool->add(*window);
   if (living_windows++ == 0) take_window_calls(true);
   note_made(*window);
   (void)window.release();  // until win_free
-  return Status::success();
 }
 
 // Modes copy and log: `make` lets MPI make the window, and tells where its memory is.
@@ -164,17 +157,22 @@ int make_plain(const WindowOptions& options, WindowFlavor flavor, WindowPool* po
   }
   auto window = new_window(options, flavor, pool, memory);
   window->handle = *win;
-  Status status;
+  Status status = enter_table(*window);
   if (flavor != WindowFlavor::dynamic) {
     auto array = pool->pool().open_array_on_all(
         options.name, window_shape(options, memory),
-        array_options(options, base, flavor == WindowFlavor::create));
+        array_options(options, base, flavor == WindowFlavor::create), status);
     status = array.status();
     if (array.ok()) window->array = array.value();
+  } else {
+    const CollectiveCall call(pool->group(), "the making of a window");
+    status = agree(pool->group(), status);
   }
-  if (status.ok()) status = publish(window);
-  if (status.ok()) return MPI_SUCCESS;
-  if (window->array != nullptr) (void)pool->pool().close_array(window->array, false);
+  if (status.ok()) {
+    take(std::move(window));
+    return MPI_SUCCESS;
+  }
+  leave_table(*window);
   WindowCalls::Win_free::real(win);
   return do_without(options, pool, comm, status, make);
 }
@@ -190,11 +188,10 @@ ExposedPart part_of(const VersionedArray& array, const Memory& memory) {
 }
 
 // What direct copies must know of the window's epochs. Collective.
-void watch_epochs(Window& window, MPI_Comm comm) {
+void watch_epochs(Window& window) {
   window.lock_uses = std::vector<std::atomic<std::uint32_t>>(window.exposure.targets.size());
   if (mpi_copies_one_run || !window.exposure.shared) return;
-  window.posts = PostBoard::create(comm);
-  if (window.posts != nullptr) window.target_locks = TargetLocks::create(comm);
+  window.boards = window.pool->take_boards();
 }
 
 Status expose_half(Window& whole, std::uint32_t copy, const Memory& memory, MPI_Info info) {
@@ -202,10 +199,10 @@ Status expose_half(Window& whole, std::uint32_t copy, const Memory& memory, MPI_
   ExposedPart part = part_of(*whole.array, memory);
   part.offset = whole.array->copy_offset(copy);
   part.copies = 1;
-  PERDURE_TRY_ASSIGN(half->exposure, expose(whole.pool->group(), whole.pool->path(),
-                                            whole.pool->pool().device().file(), part, info));
+  PERDURE_TRY_ASSIGN(const ExposedPool* const pool, whole.pool->exposed());
+  PERDURE_TRY_ASSIGN(half->exposure, expose(whole.pool->group(), *pool, part, info));
   half->handle = half->exposure.window;
-  watch_epochs(*half, whole.pool->group().comm());
+  watch_epochs(*half);
   half->array = whole.array;
   half->whole = &whole;
   whole.halves.push_back(std::move(half));
@@ -213,33 +210,42 @@ Status expose_half(Window& whole, std::uint32_t copy, const Memory& memory, MPI_
 }
 
 Status expose_window(Window& window, const Memory& memory, MPI_Info info) {
-  Pool& pool = window.pool->pool();
   const CollectiveCall call(window.pool->group(), "the making of a window");
-  if (pool.device().file().path.empty()) {
-    return {Code::unsupported, "the pool's device is no file that other ranks could map"};
-  }
+  PERDURE_TRY_ASSIGN(const ExposedPool* const pool, window.pool->exposed());
   PERDURE_TRY_ASSIGN(window.exposure,
-                     expose(window.pool->group(), window.pool->path(), pool.device().file(),
-                            part_of(*window.array, memory), info));
+                     expose(window.pool->group(), *pool, part_of(*window.array, memory), info));
   window.handle = window.exposure.window;
-  watch_epochs(window, window.pool->group().comm());
+  watch_epochs(window);
   const bool alone = window.pool->group().ranks() == 1;
   if (window.flavor == WindowFlavor::shared && !window.exposure.shared && !alone) {
     return {Code::unsupported,
             "the pool's files can't be mapped over the memory of MPI_Win_allocate_shared here; use "
             "perdure_mode=copy"};
   }
-  if (window.options.mode != WindowMode::twin) return Status::success();
+  if (window.options.mode != WindowMode::twin || !window.options.halves) return Status::success();
   for (std::uint32_t copy = 0; copy < window.array->copies(); ++copy) {
     PERDURE_TRY(expose_half(window, copy, memory, info));
   }
   return Status::success();
 }
 
+void withdraw_one(Window& window) {
+  withdraw(window.exposure);
+  window.pool->give_back(std::move(window.boards));
+}
+
 void withdraw_all(Window& window) {
-  for (const auto& half : window.halves) withdraw(half->exposure);
+  for (const auto& half : window.halves) withdraw_one(*half);
   window.halves.clear();
-  if (window.exposure.made) withdraw(window.exposure);
+  if (window.exposure.made) withdraw_one(window);
+}
+
+// Collective.
+Status enter_on_all(Window& window) {
+  const CollectiveCall call(window.pool->group(), "the making of a window");
+  Status entered = agree(window.pool->group(), enter_table(window));
+  if (!entered.ok()) leave_table(window);
+  return entered;
 }
 
 // Modes twin and flush: memory in the pool. `plain` makes the window without it.
@@ -255,9 +261,11 @@ int make_exposed(const WindowOptions& options, WindowFlavor flavor, WindowPool* 
   Status status = expose_window(made, memory, info);
   const MPI_Win handle = made.handle;
   std::byte* address = status.ok() ? made.base() : nullptr;
-  if (status.ok()) status = publish(window);
-  if (!status.ok()) {
-    withdraw_all(*window);
+  if (status.ok()) status = enter_on_all(made);
+  if (status.ok()) {
+    take(std::move(window));
+  } else {
+    withdraw_all(made);
     (void)pool->pool().close_array(array.value(), false);
     return do_without(options, pool, comm, status, plain, {Code::no_space, Code::unsupported});
   }
@@ -270,14 +278,27 @@ int make_exposed(const WindowOptions& options, WindowFlavor flavor, WindowPool* 
 template <typename Make>
 int make_window(WindowRequest& request, WindowFlavor flavor, bool contiguous, MPI_Info info,
                 MPI_Comm comm, const Memory& memory, const Make& make, void* base, MPI_Win* win) {
-  Status local = request.status;
-  if (local.ok()) local = fit_mode(request.options, flavor, contiguous);
-  auto pool = WindowPool::join(local, request.options, comm);
-  if (!pool.ok()) return do_without(request.options, nullptr, comm, pool.status(), make);
-  if (lives_in_pool(request.options.mode)) {
-    return make_exposed(request.options, flavor, pool.value(), comm, memory, info, make, base, win);
+  WindowOptions& options = request.options;
+  Status local = request.able.ok() ? request.status : request.able;
+  if (local.ok()) local = fit_mode(options, flavor, contiguous);
+  WindowPool* pool = WindowPool::find_on_all(local, options, comm);
+  if (pool == nullptr && options.by_environment &&
+      agree_stays_plain(comm, request.able, {Code::unsupported})) {
+    if (local.ok()) local = {Code::peer_failed, "another of its ranks can't make it persistent"};
+    report_plain_window(comm, "a window", local);
+    void* at = nullptr;
+    return make(&at);
   }
-  return make_plain(request.options, flavor, pool.value(), comm, memory, make, win);
+  name_window(request);
+  if (pool == nullptr) {
+    auto joined = WindowPool::join(local, options, comm);
+    if (!joined.ok()) return do_without(options, nullptr, comm, joined.status(), make);
+    pool = joined.value();
+  }
+  if (lives_in_pool(options.mode)) {
+    return make_exposed(options, flavor, pool, comm, memory, info, make, base, win);
+  }
+  return make_plain(options, flavor, pool, comm, memory, make, win);
 }
 
 bool wants_contiguous(MPI_Info info) {

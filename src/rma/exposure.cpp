@@ -2,6 +2,7 @@
 #include "rma/exposure.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/agreement.hpp"
 #include "mpi/mpi_library.hpp"
@@ -28,11 +29,10 @@ struct Announcement {
   std::uint64_t map_sync;
 };
 
-Announcement announce(const DeviceFile& file, const FileIdentity& identity, const ExposedPart& part,
-                      std::uint64_t first_byte) {
-  return {part.offset,     part.bytes(),    part.copy_bytes,
-          part.stride,     part.unit_bytes, first_byte,
-          identity.device, identity.inode,  file.map_sync ? 1U : 0U};
+Announcement announce(const ExposedPool& pool, const ExposedPart& part, std::uint64_t first_byte) {
+  return {part.offset,          part.bytes(),        part.copy_bytes,
+          part.stride,          part.unit_bytes,     first_byte,
+          pool.identity.device, pool.identity.inode, pool.file.map_sync ? 1U : 0U};
 }
 
 Result<std::vector<Announcement>> gather(MpiGroup& group, Announcement mine) {
@@ -62,10 +62,15 @@ MPI_Info shared_info(MPI_Info from) {
   return info;
 }
 
-// Where in MPI's memory a page of the file can be mapped; large parts so that the kernel can use
-// huge pages.
+// Where a part is mapped: large ones so that the kernel can use huge pages. MPICH looks at each
+// page of the memory that it is asked for, so that small parts ask for no more.
+std::uint64_t alignment_of(const ExposedPart& part) {
+  return part.bytes() >= huge_page_bytes ? huge_page_bytes : view_page_bytes;
+}
+
+// Where in MPI's memory a page of the file can be mapped.
 std::uint64_t first_fitting_byte(const std::byte* memory, const ExposedPart& part) {
-  const std::uint64_t align = part.bytes() >= huge_page_bytes ? huge_page_bytes : view_page_bytes;
+  const std::uint64_t align = alignment_of(part);
   const auto address = reinterpret_cast<std::uintptr_t>(memory);
   return (part.offset % align + align - address % align) % align;
 }
@@ -110,25 +115,24 @@ std::vector<ExposedTarget> targets_from(const std::vector<Announcement>& all) {
 }
 
 // Tries memory of MPI's own; nothing if that can't be covered on some rank.
-Result<bool> expose_shared(MpiGroup& group, const std::string& directory, const DeviceFile& file,
-                           const FileIdentity& identity, const ExposedPart& part, MPI_Info info,
-                           Exposure& exposure) {
+Result<bool> expose_shared(MpiGroup& group, const ExposedPool& pool, const ExposedPart& part,
+                           MPI_Info info, Exposure& exposure) {
   const std::uint64_t room =
-      part.bytes() == 0 ? 0 : align_up(part.bytes(), view_page_bytes) + huge_page_bytes;
+      part.bytes() == 0 ? 0 : align_up(part.bytes(), view_page_bytes) + alignment_of(part);
   std::byte* memory = nullptr;
   MPI_Info hints = shared_info(info);
   const int error = WindowCalls::Win_allocate_shared::real(static_cast<MPI_Aint>(room), 1, hints,
                                                            group.comm(), &memory, &exposure.window);
   PMPI_Info_free(&hints);
   if (error != MPI_SUCCESS) return mpi_status("MPI_Win_allocate_shared", error);
-  PERDURE_TRY_ASSIGN(
-      auto all, gather(group, announce(file, identity, part, first_fitting_byte(memory, part))));
+  PERDURE_TRY_ASSIGN(auto all,
+                     gather(group, announce(pool, part, first_fitting_byte(memory, part))));
   exposure.targets = targets_from(all);
   Status covered;
   for (std::uint32_t rank = 0; rank < group.ranks() && covered.ok(); ++rank) {
     if (all[rank].bytes == 0) continue;
-    covered = cover_with_file(exposure.window, directory, rank, rank == group.rank(), all[rank],
-                              exposure.targets[rank]);
+    covered = cover_with_file(exposure.window, pool.directory, rank, rank == group.rank(),
+                              all[rank], exposure.targets[rank]);
   }
   if (agree(group, covered).ok()) return true;
   cover_all(exposure);
@@ -136,14 +140,13 @@ Result<bool> expose_shared(MpiGroup& group, const std::string& directory, const 
   return false;
 }
 
-Status expose_created(MpiGroup& group, const std::string& directory, const DeviceFile& file,
-                      const FileIdentity& identity, const ExposedPart& part, MPI_Info info,
-                      Exposure& exposure) {
-  const Announcement mine = announce(file, identity, part, 0);
+Status expose_created(MpiGroup& group, const ExposedPool& pool, const ExposedPart& part,
+                      MPI_Info info, Exposure& exposure) {
+  const Announcement mine = announce(pool, part, 0);
   std::byte* view = nullptr;
   Status local;
   if (part.bytes() != 0) {
-    auto mapped = map_shared_view(pages_of(directory, group.rank(), mine), nullptr, true);
+    auto mapped = map_shared_view(pages_of(pool.directory, group.rank(), mine), nullptr, true);
     local = mapped.status();
     if (mapped.ok()) view = mapped.value();
   }
@@ -160,21 +163,31 @@ Status expose_created(MpiGroup& group, const std::string& directory, const Devic
 
 }  // namespace
 
-Result<Exposure> expose(MpiGroup& group, const std::string& directory, const DeviceFile& file,
-                        const ExposedPart& part, MPI_Info info) {
-  auto identity = identify_file(file.path);
+Result<ExposedPool> look_at_pool(MpiGroup& group, std::string directory, const DeviceFile& file) {
+  ExposedPool pool;
+  pool.directory = std::move(directory);
+  pool.file = file;
+  const auto nodes = map_nodes(group.comm());
+  Status local = nodes.status();
+  if (local.ok() && file.path.empty()) {
+    local = {Code::unsupported, "the pool's device is no file that other ranks could map"};
+  }
+  const auto identity = local.ok() ? identify_file(file.path) : Result<FileIdentity>(local);
   PERDURE_TRY(agree(group, identity.status()));
+  pool.identity = identity.value();
+  pool.one_node = nodes.value().nodes == 1;
+  return pool;
+}
+
+Result<Exposure> expose(MpiGroup& group, const ExposedPool& pool, const ExposedPart& part,
+                        MPI_Info info) {
   Exposure exposure;
   exposure.rank = group.rank();
   // A single rank's memory may come from MPI's heap, where nothing can be covered.
-  PERDURE_TRY_ASSIGN(auto nodes, map_nodes(group.comm()));
-  if (group.ranks() > 1 && nodes.nodes == 1) {
-    PERDURE_TRY_ASSIGN(exposure.shared, expose_shared(group, directory, file, identity.value(),
-                                                      part, info, exposure));
+  if (group.ranks() > 1 && pool.one_node) {
+    PERDURE_TRY_ASSIGN(exposure.shared, expose_shared(group, pool, part, info, exposure));
   }
-  if (!exposure.shared) {
-    PERDURE_TRY(expose_created(group, directory, file, identity.value(), part, info, exposure));
-  }
+  if (!exposure.shared) PERDURE_TRY(expose_created(group, pool, part, info, exposure));
   exposure.made = true;
   return exposure;
 }

@@ -21,6 +21,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "base/status.hpp"
@@ -68,9 +69,19 @@ struct Exposure {
   }
 };
 
-// Collective over the group. `directory` is the pool's, `file` this rank's file in it.
-Result<Exposure> expose(MpiGroup& group, const std::string& directory, const DeviceFile& file,
-                        const ExposedPart& part, MPI_Info info);
+// What all exposures of a pool have in common.
+struct ExposedPool {
+  std::string directory;
+  DeviceFile file;  // this rank's
+  FileIdentity identity;
+  bool one_node = false;  // all ranks are on it
+};
+// Collective over the group: once for a pool.
+Result<ExposedPool> look_at_pool(MpiGroup& group, std::string directory, const DeviceFile& file);
+
+// Collective over the group.
+Result<Exposure> expose(MpiGroup& group, const ExposedPool& pool, const ExposedPart& part,
+                        MPI_Info info);
 
 // Collective: frees the window.
 int withdraw(Exposure& exposure);

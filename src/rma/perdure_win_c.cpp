@@ -77,7 +77,9 @@ int perdure_win_halves(MPI_Win win, MPI_Win* consistent, MPI_Win* working) {
     Window* window = nullptr;
     PERDURE_TRY(find(win, &window));
     if (window->whole != nullptr) window = window->whole;
-    PERDURE_TRY(need(!window->halves.empty(), "only a window of mode twin has two halves"));
+    PERDURE_TRY(need(!window->halves.empty(),
+                     "only a window of mode twin has two halves; with PERDURE_WINDOWS say "
+                     "halves=asked"));
     if (consistent != nullptr) {
       *consistent = window->halves[window->array->consistent_copy()]->handle;
     }

@@ -163,12 +163,12 @@ Result<WindowOptions> parse_window_environment(const std::string& text) {
   WindowOptions options;
   options.by_environment = true;
   options.delete_at_free = true;
-  bool halves_asked = false;
+  options.halves = false;
   PERDURE_TRY_ASSIGN(const auto items,
                      split_key_values(text, "PERDURE_WINDOWS", "pool=/mnt/pmem/job;commit=fence"));
   for (const auto& [word, value] : items) {
     if (word == "halves" && value == "asked") {
-      halves_asked = true;
+      options.halves = true;
       continue;
     }
     if (word == "name") {
@@ -177,7 +177,7 @@ Result<WindowOptions> parse_window_environment(const std::string& text) {
     }
     PERDURE_TRY(apply("PERDURE_WINDOWS: " + word, word, value, options));
   }
-  if (options.mode == WindowMode::twin && commits(options.commit) && !halves_asked) {
+  if (options.mode == WindowMode::twin && commits(options.commit) && !options.halves) {
     return Status(
         Code::invalid_argument,
         "PERDURE_WINDOWS: after a commit in mode=twin the window's memory is another one, "

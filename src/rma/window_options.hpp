@@ -54,6 +54,7 @@ struct WindowOptions {
   std::optional<bool> checksums;
   bool delete_at_free = false;
   bool by_environment = false;  // named by us, for a program that knows nothing of it
+  bool halves = true;           // twin: the program may ask for them (perdure_win_halves)
   WindowPoolOptions pool;
   KeyValues given;  // for MPI_Win_get_info
 };

@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <span>
 #include <utility>
 
 #include "base/agreement.hpp"
 #include "base/commit_watch.hpp"
+#include "mpi/mpi_library.hpp"
 #include "mpi/watch_commits.hpp"
 #include "pool/open_pools.hpp"
 #include "rma/mpi_calls.hpp"
@@ -37,6 +39,23 @@ perdure_options options_from(const WindowPoolOptions& request) {
   if (request.restore == RestoreChoice::discard) options.flags |= PERDURE_DISCARD;
   if (request.allow_older) options.flags |= PERDURE_ALLOW_OLDER;
   return options;
+}
+
+// What PERDURE_WINDOWS names is looked up once.
+std::string directory_of(const WindowOptions& options) {
+  if (!options.by_environment) return canonical(options.pool.path);
+  static std::mutex mutex;
+  static std::map<std::string, std::string> known;
+  const std::lock_guard<std::mutex> lock(mutex);
+  const auto [found, is_new] = known.try_emplace(options.pool.path);
+  if (is_new) found->second = canonical(options.pool.path);
+  return found->second;
+}
+
+bool has_all_ranks(MPI_Comm comm) {
+  int comparison = MPI_UNEQUAL;
+  PMPI_Comm_compare(comm, comm_world(), &comparison);
+  return comparison == MPI_CONGRUENT || comparison == MPI_IDENT;
 }
 
 Status agree_to_join(Group& group, const Status& local, std::span<std::uint64_t> seen) {
@@ -70,11 +89,28 @@ Status WindowPool::check_same(const WindowOptions& options, MPI_Comm comm) const
   return Status::success();
 }
 
+// Without windows it is only for those that are made in the way of its first.
+bool WindowPool::is_kept_for(const WindowOptions& options) const {
+  return !windows_.empty() || options.by_environment;
+}
+
+WindowPool* WindowPool::find_on_all(const Status& local, const WindowOptions& options,
+                                    MPI_Comm comm) {
+  WindowPool* const known = local.ok() ? open_pools().find(directory_of(options)) : nullptr;
+  const bool fits =
+      known != nullptr && known->is_kept_for(options) && known->check_same(options, comm).ok();
+  std::uint64_t lacks = fits ? 0 : 1;
+  const int error = max_over_ranks(comm, {&lacks, 1});
+  return error == MPI_SUCCESS && lacks == 0 ? known : nullptr;
+}
+
 Result<WindowPool*> WindowPool::join(const Status& local, const WindowOptions& options,
                                      MPI_Comm comm) {
   PERDURE_TRY_ASSIGN(auto group, MpiGroup::create(comm));
-  const std::string path = local.ok() ? canonical(options.pool.path) : "";
+  const std::string path = local.ok() ? directory_of(options) : "";
   WindowPool* known = local.ok() ? open_pools().find(path) : nullptr;
+  WindowPool* const left = known != nullptr && !known->is_kept_for(options) ? known : nullptr;
+  if (left != nullptr) known = nullptr;
   Status ready = local;
   if (ready.ok() && known != nullptr) ready = known->check_same(options, comm);
   CommitPatience patience;
@@ -89,6 +125,7 @@ Result<WindowPool*> WindowPool::join(const Status& local, const WindowOptions& o
     return Status(Code::rank_mismatch, "the pool ", path,
                   " is open on some ranks of the communicator only: it belongs to other ranks");
   }
+  if (left != nullptr) open_pools().remove(path, left);
   if (known == nullptr) {
     WindowOptions at_path = options;
     at_path.pool.path = path;
@@ -103,6 +140,7 @@ Result<std::unique_ptr<WindowPool>> WindowPool::open(const WindowOptions& option
                                                      std::unique_ptr<MpiGroup> group) {
   std::unique_ptr<WindowPool> pool(new WindowPool(options.pool));
   pool->group_ = group.get();
+  pool->stays_ = options.by_environment && has_all_ranks(group->comm());
   const perdure_options with = options_from(options.pool);
   perdure_pool* handle = nullptr;
   PERDURE_TRY(open_handle(std::move(group), options.pool.path.c_str(), &with, &handle));
@@ -120,15 +158,39 @@ Result<std::unique_ptr<WindowPool>> WindowPool::open(const WindowOptions& option
 Status WindowPool::leave(WindowPool* pool) {
   if (!pool->windows_.empty()) return Status::success();
   const Status settled = pool->settle();
-  open_pools().remove(pool->path(), pool);
+  pool->asynchronous_ = false;
+  if (!pool->stays_ || !settled.ok()) open_pools().remove(pool->path(), pool);
   return settled;
+}
+
+Result<const ExposedPool*> WindowPool::exposed() {
+  if (!exposed_) {
+    PERDURE_TRY_ASSIGN(exposed_, look_at_pool(*group_, path(), pool().device().file()));
+  }
+  return &*exposed_;
+}
+
+WindowBoards WindowPool::take_boards() {
+  WindowBoards boards;
+  if (!boards_.empty()) {
+    boards = std::move(boards_.back());
+    boards_.pop_back();
+    return boards;
+  }
+  boards.posts = PostBoard::create(group_->comm());
+  if (boards.posts != nullptr) boards.target_locks = TargetLocks::create(group_->comm());
+  return boards;
+}
+
+void WindowPool::give_back(WindowBoards boards) {
+  if (boards.target_locks != nullptr) boards_.push_back(std::move(boards));
 }
 
 // With its last window gone, what was erased is forgotten by a version of its own.
 Status WindowPool::settle() {
   if (!erased_) return Status::success();
-  auto committed = pool().commit();
-  return committed.status();
+  erased_ = false;
+  return pool().commit().status();
 }
 
 void WindowPool::add(Window& window) {
@@ -159,7 +221,11 @@ Status WindowPool::remove(Window& window) {
   Status status;
   if (pool().commit_pending()) status = pool().commit_wait().status();
   const bool erase = window.options.delete_at_free;
-  erased_ = erased_ || erase;
+  const auto is_held = [](const VersionedArray& array) {
+    return array.committed() || array.part_of_version() != 0;
+  };
+  if (erase && window.array != nullptr) erased_ = erased_ || is_held(*window.array);
+  for (const auto& [base, array] : window.attached) erased_ = erased_ || (erase && is_held(*array));
   if (window.array != nullptr) {
     if (Status closed = pool().close_array(window.array, erase); !closed.ok()) status = closed;
   }

@@ -3,7 +3,9 @@
 // Window pool: a pool whose windows commit together, and the pools that are open in this process.
 //
 // A pool is opened and restarted by its first window and closed with its last one. Its windows have
-// the same ranks in the same order.
+// the same ranks in the same order. The pool of all ranks that PERDURE_WINDOWS names stays open: a
+// program that makes windows again and again would open it each time, which takes twenty times as
+// long as a window. Another window of the program that names it closes it first.
 //
 // A commit and one-sided operations. A rank's contents may be taken when (a) all operations of the
 // epoch have arrived, and (b) none of the next epoch can arrive before the contents are taken.
@@ -22,6 +24,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,7 +41,9 @@ class WindowPool {
   // Collective over `comm`. Finds the open pool of options' path, or opens and restarts it. If a
   // rank fails, or failed before (`local`), all do.
   static Result<WindowPool*> join(const Status& local, const WindowOptions& options, MPI_Comm comm);
-  // Collective. Closes the pool when no window is left.
+  // Collective over `comm`, in one exchange: the open pool, if join() would find it on all ranks.
+  static WindowPool* find_on_all(const Status& local, const WindowOptions& options, MPI_Comm comm);
+  // Collective. Closes the pool when no window is left, unless it stays for the program's next one.
   static Status leave(WindowPool* pool);
 
   MpiGroup& group() { return *group_; }
@@ -46,6 +51,13 @@ class WindowPool {
   perdure_pool* handle() { return handle_.get(); }
   const std::string& path() const { return request_.path; }
   std::uint64_t restored_version() const { return restored_version_; }
+  // Collective the first time.
+  Result<const ExposedPool*> exposed();
+
+  // Collective if there are none: those of a window before, or new ones. Where each post of that
+  // window had its start, as MPI requires, the counts go on from where they are.
+  WindowBoards take_boards();
+  void give_back(WindowBoards boards);
 
   void add(Window& window);
   // Collective, before it is removed: all ranks are about to free this window.
@@ -68,6 +80,7 @@ class WindowPool {
   static Result<std::unique_ptr<WindowPool>> open(const WindowOptions& options,
                                                   std::unique_ptr<MpiGroup> group);
   Status check_same(const WindowOptions& options, MPI_Comm comm) const;
+  bool is_kept_for(const WindowOptions& options) const;
   Status complete_operations();
   Status check_quiet() const;
   Status settle();
@@ -78,6 +91,9 @@ class WindowPool {
   MpiGroup* group_ = nullptr;  // owned by handle_
   std::uint64_t restored_version_ = 0;
   std::vector<Window*> windows_;
+  std::optional<ExposedPool> exposed_;
+  std::vector<WindowBoards> boards_;  // that no window has, in the same order on all ranks
+  bool stays_ = false;                // open when it has no windows, until the program ends
   bool asynchronous_ = false;
   bool erased_ = false;  // something that no version has forgotten yet
   std::mutex mutex_;

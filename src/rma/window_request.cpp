@@ -12,7 +12,6 @@
 #include "base/files.hpp"
 #include "mpi/info.hpp"
 #include "mpi/mpi_library.hpp"
-#include "rma/plain_window.hpp"
 #include "rma/window_calls.hpp"
 
 namespace perdure {
@@ -58,12 +57,6 @@ std::uint64_t next_number(const std::string& pool) {
   return made[pool]++;
 }
 
-void describe(WindowOptions& options, const std::string& mode) {
-  options.given["perdure_name"] = options.name;
-  options.given["perdure_pool"] = options.pool.path;
-  options.given.try_emplace("perdure_mode", mode);
-}
-
 // MPI_COMM_WORLD, by whose ranks a pool is named, is there.
 Status check_world() {
   int begun = 0;
@@ -74,28 +67,42 @@ Status check_world() {
   return {Code::unsupported, "a program of Sessions has not called MPI_Init()"};
 }
 
-// Collective, as the ranks of one communicator may have begun MPI in different ways.
+// As it was read last: programs don't change their environment between windows.
+struct ReadEnvironment {
+  std::string text;
+  WindowOptions options;
+};
+
+// What PERDURE_WINDOWS says; the directory that it names is there.
+Result<WindowOptions> options_of_environment(const std::string& text) {
+  static std::mutex mutex;
+  static ReadEnvironment read;
+  const std::lock_guard<std::mutex> lock(mutex);
+  if (read.text == text) return read.options;
+  PERDURE_TRY_ASSIGN(auto options, parse_window_environment(text));
+  // A pool's own directory is made when the pool is opened, which agrees.
+  PERDURE_TRY(Directory::make(options.pool.path, trust_unless(false)).status());
+  read = {text, options};
+  return options;
+}
+
+// The ranks of one communicator may have begun MPI in different ways.
 WindowRequest request_of_environment(const std::string& text, MPI_Comm comm) {
   WindowRequest request;
-  Status able = check_world();
-  const std::string name = able.ok() ? communicator_name(comm) : "";
-  if (able.ok() && name.empty()) {
-    able = {Code::unsupported, "no version can hold all of its ranks, which are of several jobs"};
-  }
-  if (agree_stays_plain(comm, able, {Code::unsupported})) {
-    if (able.ok()) able = {Code::peer_failed, "another of its ranks can't make it persistent"};
-    report_plain_window(comm, "a window", able);
-    return request;
-  }
   request.persistent = true;
-  auto parsed = parse_window_environment(text);
-  request.status = parsed.status();
-  if (!parsed.ok()) return request;
-  request.options = parsed.take();
-  // The directory that was named; a pool's own is made when the pool is opened, which agrees.
-  request.status = Directory::make(request.options.pool.path, trust_unless(false)).status();
+  request.options.by_environment = true;
+  request.able = check_world();
+  const std::string name = request.able.ok() ? communicator_name(comm) : "";
+  if (request.able.ok() && name.empty()) {
+    request.able = {Code::unsupported,
+                    "no version can hold all of its ranks, which are of several jobs"};
+  }
+  if (!request.able.ok()) return request;
+  auto options = options_of_environment(text);
+  request.status = options.status();
+  if (!options.ok()) return request;
+  request.options = options.take();
   request.options.pool.path += "/" + name;
-  request.options.name = "window-" + std::to_string(next_number(request.options.pool.path));
   return request;
 }
 
@@ -116,9 +123,18 @@ WindowRequest read_request(MPI_Info info, MPI_Comm comm, MPI_Aint size, MPI_Aint
   } else if (!forced.empty()) {
     request = request_of_environment(forced, comm);
   }
-  constexpr const char* modes[] = {"copy", "log", "twin", "flush"};
-  if (request.persistent) describe(request.options, modes[static_cast<int>(request.options.mode)]);
   return request;
+}
+
+void name_window(WindowRequest& request) {
+  WindowOptions& options = request.options;
+  if (options.by_environment && request.status.ok()) {
+    options.name = "window-" + std::to_string(next_number(options.pool.path));
+  }
+  constexpr const char* modes[] = {"copy", "log", "twin", "flush"};
+  options.given["perdure_name"] = options.name;
+  options.given["perdure_pool"] = options.pool.path;
+  options.given.try_emplace("perdure_mode", modes[static_cast<int>(options.mode)]);
 }
 
 }  // namespace perdure

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // What the VELOC interface keeps in the pool of a name, of which docs/format.md has the table: the
-// scalar "veloc" of each rank, and a stream of bytes that is spread over the arrays "part.0",
-// "part.1" and so on.
+// scalar "veloc" of each rank, and a stream of bytes in the array "stream".
 //
 // The stream has the regions' contents, each from a multiple of 64 bytes on, and then the table of
 // them: RegionFormat, each followed by the name of its file if it is one of VELOC_Route_file.
@@ -12,8 +11,7 @@
 
 namespace perdure_veloc {
 
-constexpr std::uint64_t format_newest = 1;
-constexpr std::uint64_t parts_max = 64;
+constexpr std::uint64_t format_newest = 2;
 constexpr std::uint64_t labels_max = 64;
 constexpr std::uint64_t region_alignment = 64;
 
@@ -25,16 +23,14 @@ struct LabelFormat {
 
 struct LayoutFormat {
   std::uint64_t format;
-  std::uint64_t checksums;              // the parts have them: 1 or 0
-  std::uint64_t parts;                  //
-  std::uint64_t part_bytes[parts_max];  // of this rank
-  std::uint64_t table_at;               // in the stream
+  std::uint64_t checksums;  // the stream has them: 1 or 0
+  std::uint64_t table_at;   // in the stream
   std::uint64_t table_bytes;
   std::uint64_t regions;
   std::uint64_t labels;
   LabelFormat label[labels_max];  // the last one is this version's
 };
-static_assert(sizeof(LayoutFormat) == 1592);
+static_assert(sizeof(LayoutFormat) == 1072);
 
 struct RegionFormat {
   std::int64_t id;

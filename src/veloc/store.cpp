@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <string_view>
 
 #include "base/files.hpp"
 #include "veloc/failure.hpp"
@@ -11,7 +12,8 @@
 namespace perdure_veloc {
 namespace {
 
-constexpr std::uint64_t part_unit = std::uint64_t{64} << 10U;
+constexpr const char* stream_name = "stream";
+constexpr std::uint64_t stream_unit = std::uint64_t{4} << 10U;
 constexpr std::uint64_t name_bytes_max = 4096;
 
 std::uint64_t rounded(std::uint64_t bytes, std::uint64_t unit) {
@@ -30,17 +32,14 @@ perdure::Options pool_options(const Config& config, const std::string& name) {
 }  // namespace
 
 Store::Store(const Ranks& ranks, const Config& config, const std::string& name)
-    : ranks_(ranks),
-      path_(config.scratch + "/" + name + ranks.suffix()),
-      checksums_(config.checksums) {
+    : ranks_(ranks), path_(config.scratch + "/" + name + ranks.suffix()) {
   open_pool(ranks, config, name + ranks.suffix());
+  layout_.checksums = config.checksums ? 1 : 0;
+  open_stream();
   pool_->scalar("veloc", layout_);
   pool_->scalar("iteration", shown_);
   head_ = pool_->restart();
   check_layout();
-  const std::uint64_t parts = std::exchange(layout_.parts, 0);
-  if (head_ != 0) checksums_ = layout_.checksums != 0;
-  for (std::uint64_t i = 0; i < parts; ++i) add_part(layout_.part_bytes[i]);
   settle_labels(head_);
   read_table();
 }
@@ -63,12 +62,17 @@ void Store::open_pool(const Ranks& ranks, const Config& config, const std::strin
   }
 }
 
-void Store::add_part(std::uint64_t bytes) {
-  if (layout_.parts == parts_max) throw Failure(path_ + " has grown too often; use a new name");
-  const std::string name = "part." + std::to_string(layout_.parts);
-  parts_.push_back(
-      pool_->array<std::byte>(name, {bytes}, perdure::Mode::twin, {.checksums = checksums_}));
-  layout_.part_bytes[layout_.parts++] = bytes;
+// With the checksums that the checkpoints began with.
+void Store::open_stream() {
+  for (const perdure_array_info& held : pool_->arrays()) {
+    if (std::string_view(held.name) == stream_name) layout_.checksums = held.checksums ? 1 : 0;
+    if (std::string_view(held.name) != stream_name) continue;
+    stream_ = pool_->array<std::byte>(stream_name, perdure::Mode::twin,
+                                      {.checksums = held.checksums != 0});
+    return;
+  }
+  stream_ = pool_->array<std::byte>(stream_name, {0}, perdure::Mode::twin,
+                                    {.checksums = layout_.checksums != 0});
 }
 
 // It is read from a medium: what it says is checked before it is used.
@@ -78,13 +82,10 @@ void Store::check_layout() const {
     throw Failure(path_ + " was written by a newer Perdure (format " +
                   std::to_string(layout_.format) + "); use that one");
   }
-  std::uint64_t bytes = 0;
-  bool fits = layout_.format == format_newest && layout_.parts <= parts_max &&
-              layout_.labels >= 1 && layout_.labels <= labels_max;
-  for (std::uint64_t i = 0; fits && i < layout_.parts; ++i) {
-    fits = !__builtin_add_overflow(bytes, layout_.part_bytes[i], &bytes);
-  }
-  fits = fits && layout_.table_at <= bytes && layout_.table_bytes <= bytes - layout_.table_at;
+  const std::uint64_t bytes = stream_->size();
+  const bool fits = layout_.format == format_newest && layout_.labels >= 1 &&
+                    layout_.labels <= labels_max && layout_.table_at <= bytes &&
+                    layout_.table_bytes <= bytes - layout_.table_at;
   if (!fits) throw Failure(path_ + " holds no checkpoints of the VELOC interface");
 }
 
@@ -125,14 +126,12 @@ void Store::go_to(int label) {
     throw Failure(path_ + " has no version " + std::to_string(label) +
                   "; VELOC_Restart_test finds those that there are");
   }
-  if (version == head_) return;
-  const LayoutFormat before = layout_;
+  if (version == head_ && !ranks_.any(resized_)) return;
   pool_->restore(version);
+  resized_ = false;
   head_ = version;
   check_layout();
   settle_labels(version);
-  std::copy_n(before.part_bytes, before.parts, layout_.part_bytes);  // those are open
-  layout_.parts = before.parts;
   read_table();
 }
 
@@ -171,12 +170,6 @@ std::vector<std::byte> Store::table() const {
   return bytes;
 }
 
-std::uint64_t Store::capacity() const {
-  std::uint64_t bytes = 0;
-  for (const Part& part : parts_) bytes += part.size();
-  return bytes;
-}
-
 void Store::begin(const std::vector<std::uint64_t>& region_bytes) {
   written_.clear();
   end_ = 0;
@@ -189,14 +182,18 @@ void Store::reserve(const std::vector<std::uint64_t>& region_bytes) {
   for (const std::uint64_t bytes : region_bytes) {
     needed += rounded(bytes, region_alignment) + sizeof(RegionFormat) + name_bytes_max;
   }
-  const std::uint64_t there = capacity();
-  if (!ranks_.any(needed > there)) return;
-  const std::uint64_t lacking = needed > there ? needed - there : 0;
-  add_part(lacking == 0 ? 0 : rounded(std::max(lacking, there / 4), part_unit));
+  if (needed > stream_->size()) resize(needed);
+}
+
+void Store::resize(std::uint64_t bytes) {
+  const std::uint64_t whole = rounded(bytes, stream_unit);
+  if (whole == stream_->size()) return;
+  stream_->resize({whole});
+  resized_ = true;
 }
 
 void Store::write(Region region, const void* memory) {
-  if (rounded(region.bytes, region_alignment) > capacity() - end_) {
+  if (rounded(region.bytes, region_alignment) > stream_->size() - end_) {
     throw Failure("region " + std::to_string(region.id) + " of " + std::to_string(region.bytes) +
                   " bytes has no room: protect regions before VELOC_Checkpoint_begin");
   }
@@ -208,42 +205,21 @@ void Store::write(Region region, const void* memory) {
 }
 
 void Store::append(const void* bytes, std::uint64_t count) {
-  const auto* from = static_cast<const std::byte*>(bytes);
-  std::uint64_t first = 0;  // of the part, in the stream
-  for (Part& part : parts_) {
-    const std::uint64_t end = first + part.size();
-    if (count != 0 && end_ >= first && end_ < end) {
-      const std::uint64_t some = std::min(count, end - end_);
-      part.write(end_ - first, {from, some});
-      from += some;
-      end_ += some;
-      count -= some;
-    }
-    first = end;
+  if (count > stream_->size() - end_) {
+    throw Failure(path_ + ": a checkpoint is larger than what it asked for");
   }
-  if (count != 0) throw Failure(path_ + ": a checkpoint is larger than what it asked for");
+  if (count != 0) stream_->write(end_, {static_cast<const std::byte*>(bytes), count});
+  end_ += count;
 }
 
 void Store::copy_out(std::uint64_t at, std::byte* to, std::uint64_t count) const {
-  std::uint64_t first = 0;
-  for (const Part& part : parts_) {
-    const std::uint64_t end = first + part.size();
-    if (count != 0 && at >= first && at < end) {
-      const std::uint64_t some = std::min(count, end - at);
-      std::memcpy(to, part.consistent().data() + (at - first), some);
-      to += some;
-      at += some;
-      count -= some;
-    }
-    first = end;
-  }
+  if (count != 0) std::memcpy(to, stream_->consistent().data() + at, count);
 }
 
 // The versions that the next one is made from, as far as the pool keeps them, and `label`.
 LayoutFormat Store::with_label(int label) const {
   LayoutFormat next = layout_;
   next.format = format_newest;
-  next.checksums = checksums_ ? 1 : 0;
   next.labels = 0;
   const auto kept = pool_->versions();
   for (const LabelFormat& known : labels_) {
@@ -265,10 +241,12 @@ void Store::commit(int label) {
   next.table_bytes = table_bytes.size();
   next.regions = written_.size();
   append(table_bytes.data(), table_bytes.size());
+  resize(end_);  // what was asked for may have been more
   const LayoutFormat before = std::exchange(layout_, next);
   shown_ = label;
   try {
     head_ = pool_->commit();
+    resized_ = false;
   } catch (const perdure::Error&) {
     layout_ = before;
     throw;

@@ -2,10 +2,10 @@
 //
 // Store: the checkpoints of one name, in a pool of its own, scratch/NAME.
 //
-// The pool knows arrays of fixed size; regions come, go and change their size. So a checkpoint is a
-// stream of bytes (checkpoint_format.hpp) over arrays in mode twin, of which another is added when
-// they are too small on some rank. The stream is stored past the cache, once, and the commit has
-// nothing to copy. The program's own numbers of its versions are in the pool's scalar.
+// A program may have many small regions, which come, go and change their size. So a checkpoint is a
+// stream of bytes (checkpoint_format.hpp) in one array in mode twin, which is resized on each rank
+// as its regions need. The stream is stored past the cache, once, and the commit has nothing to
+// copy. The program's own numbers of its versions are in the pool's scalar.
 //
 // Threads: one. Failure: Failure, or perdure::Error of the pool; collective calls then fail on all
 // ranks, and the newest version stays.
@@ -47,9 +47,9 @@ class Store {
     copy_out(region.at, static_cast<std::byte*>(memory), region.bytes);
   }
 
-  // [collective] A new version begins, with room for regions of these sizes on this rank.
+  // A new version begins, with room for regions of these sizes on this rank.
   void begin(const std::vector<std::uint64_t>& region_bytes);
-  // [collective] Room for more of them.
+  // Room for more of them.
   void reserve(const std::vector<std::uint64_t>& region_bytes);
   // Regions that were not reserved for do not fit: Failure.
   void write(Region region, const void* memory);
@@ -61,22 +61,19 @@ class Store {
   bool has_arrived() const { return pool_->status().levels_under_way == 0; }
 
  private:
-  using Part = perdure::Array<std::byte>;
-
   void open_pool(const Ranks& ranks, const Config& config, const std::string& name);
-  void add_part(std::uint64_t bytes);
+  void open_stream();
   void check_layout() const;
   void settle_labels(std::uint64_t version);
   void read_table();
   std::vector<std::byte> table() const;
-  std::uint64_t capacity() const;
+  void resize(std::uint64_t bytes);
   void append(const void* bytes, std::uint64_t count);
   void copy_out(std::uint64_t at, std::byte* to, std::uint64_t count) const;
   LayoutFormat with_label(int label) const;
 
   const Ranks& ranks_;
   std::string path_;
-  bool checksums_;
   LayoutFormat layout_{};   // a scalar of the pool, which comes last: it is closed first
   std::int64_t shown_ = 0;  // the newest label, for `perdure run` and `perdure pool ls`
   std::vector<LabelFormat> labels_;
@@ -84,8 +81,9 @@ class Store {
   std::vector<Region> written_;  // of the one that is being made
   std::uint64_t end_ = 0;        // of what was written of it
   std::uint64_t head_ = 0;       // the version that is read; 0: there is none
-  std::vector<Part> parts_;
+  bool resized_ = false;         // since the version that is read
   std::optional<perdure::Pool> pool_;
+  std::optional<perdure::Array<std::byte>> stream_;
 };
 
 }  // namespace perdure_veloc

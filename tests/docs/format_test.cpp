@@ -29,6 +29,7 @@
 #include "pool/run_page.hpp"
 #include "pool/slot_format.hpp"
 #include "pool/state_word.hpp"
+#include "pool/unopened_note_format.hpp"
 #include "trace/trace_format.hpp"
 #include "veloc/checkpoint_format.hpp"
 
@@ -121,6 +122,12 @@ void add_structs_of_slots(std::map<std::string, Struct>& all) {
   all["FirstNoteFormat"] = {
       sizeof(FirstNoteFormat),
       {PERDURE_FIELD(FirstNoteFormat, checksum), PERDURE_FIELD(FirstNoteFormat, job_id)}};
+  all["UnopenedNoteFormat"] = {
+      sizeof(UnopenedNoteFormat),
+      {PERDURE_FIELD(UnopenedNoteFormat, version), PERDURE_FIELD(UnopenedNoteFormat, count)}};
+  all["UnopenedArrayFormat"] = {
+      sizeof(UnopenedArrayFormat),
+      {PERDURE_FIELD(UnopenedArrayFormat, part), PERDURE_FIELD(UnopenedArrayFormat, name_bytes)}};
   all["BoxNoteFormat"] = {
       sizeof(BoxNoteFormat),
       {PERDURE_FIELD(BoxNoteFormat, version), PERDURE_FIELD(BoxNoteFormat, dimensions),
@@ -183,7 +190,6 @@ void add_structs_of_veloc(std::map<std::string, Struct>& all) {
   all["LayoutFormat"] = {
       sizeof(LayoutFormat),
       {PERDURE_FIELD(LayoutFormat, format), PERDURE_FIELD(LayoutFormat, checksums),
-       PERDURE_FIELD(LayoutFormat, parts), PERDURE_FIELD(LayoutFormat, part_bytes),
        PERDURE_FIELD(LayoutFormat, table_at), PERDURE_FIELD(LayoutFormat, table_bytes),
        PERDURE_FIELD(LayoutFormat, regions), PERDURE_FIELD(LayoutFormat, labels),
        PERDURE_FIELD(LayoutFormat, label)}};
@@ -415,6 +421,8 @@ const std::map<std::string, std::uint64_t> numbers_of_headers{
     {"file_tail_bytes", file_tail_bytes},
     {"file_path_bytes_max", file_path_bytes_max},
     {"box_note_version", box_note_version},
+    {"unopened_note_version", unopened_note_version},
+    {"unopened_note_bytes_max", unopened_note_bytes_max},
     {"dimensions_max", dimensions_max},
     {"scalar_bytes_max", scalar_bytes_max},
     {"catalogue_page_bytes", catalogue_page_bytes},
@@ -458,7 +466,6 @@ const std::map<std::string, std::uint64_t> numbers_of_headers{
     {"frame_magic", trace::frame_magic},
     {"trailer_magic", trace::trailer_magic},
     {"format_newest", perdure_veloc::format_newest},
-    {"parts_max", perdure_veloc::parts_max},
     {"labels_max", perdure_veloc::labels_max},
     {"region_alignment", perdure_veloc::region_alignment},
     {"command_bytes_max", trace::command_bytes_max},
@@ -472,6 +479,14 @@ const std::map<std::string, std::uint64_t> numbers_of_headers{
     {"PERDURE_FLOAT", PERDURE_FLOAT},
     {"PERDURE_DOUBLE", PERDURE_DOUBLE},
     {"PERDURE_COMPLEX_DOUBLE", PERDURE_COMPLEX_DOUBLE},
+    {"PERDURE_UINT32", PERDURE_UINT32},
+    {"PERDURE_UINT64", PERDURE_UINT64},
+    {"PERDURE_BOOL", PERDURE_BOOL},
+    {"PERDURE_TEXT", PERDURE_TEXT},
+    {"PERDURE_INT8", PERDURE_INT8},
+    {"PERDURE_INT16", PERDURE_INT16},
+    {"PERDURE_UINT16", PERDURE_UINT16},
+    {"PERDURE_COMPLEX_FLOAT", PERDURE_COMPLEX_FLOAT},
     {"PERDURE_COPY", PERDURE_COPY},
     {"PERDURE_TWIN", PERDURE_TWIN},
     {"PERDURE_LOG", PERDURE_LOG},

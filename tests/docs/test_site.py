@@ -13,6 +13,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+
+import site_pictures  # noqa: E402
+
 # What a browser fetches by itself; links of a text are followed by people only.
 FETCHED = re.compile(r"<(?:script|img|iframe|source|link)\b[^>]*?\b(?:src|href)=\"?([^\"\s>]+)")
 
@@ -56,6 +60,28 @@ def test_links_to_sources_lead_to_pages_with_their_text(site):
     assert "../source/" not in (site / "cpp.html").read_text()
     assert 'href="source/examples/heat.cpp.html"' in (site / "cpp.html").read_text()
     assert "perdure" in (site / "source/examples/heat.cpp.html").read_text()
+
+
+def test_the_figures_are_seen_before_they_are_read(site):
+    """What the pictures show is what the tables have, which are folded below."""
+    html = (site / "figures.html").read_text()
+    markdown = (ROOT / "docs/figures.md").read_text()
+    figure = r"<figure class=\"?facts\"?><svg(.*?)</svg>\s*</figure>\s*<details(.*?)</details>"
+    drawn = re.findall(figure, html, re.S)
+    known = site_pictures.PICTURES.values()
+    assert len(drawn) >= len(known) > 8
+    for picture, table in drawn:
+        assert "<table" in table and "var(--ink)" in picture and "#000000" not in picture
+    texts = "".join(picture for picture, _ in drawn)
+    assert {each.title for each in known} == {each.title for each in known if each.title in texts}
+    heads = ["case", "ratio"]
+    rows = [["a", "1.5 (1.2 to 1.9), **missed**"], ["b", "0.5"], ["c", "≥ 2"], ["d", ""]]
+    one = site_pictures.Picture(("ratio",), "", "")
+    assert site_pictures.points(one, heads, rows) == {
+        "ratio": [(0, 1.5, 1.2, 1.9), (1, 0.5, 0.5, 0.5)]}
+    for heads in (site_pictures.cells(line) for line in markdown.splitlines() if line[:1] == "|"):
+        picture = site_pictures.PICTURES.get((heads[0], heads[1]))
+        assert picture is None or set(picture.columns) <= set(heads), heads
 
 
 def test_the_references_have_every_call(site):

@@ -91,6 +91,8 @@ program calls
 
   call change_sizes(.false.)
   call change_sizes(.true.)
+  call keep_kinds(.false.)
+  call keep_kinds(.true.)
   options%flags = perdure_must_exist
   options%job = "another"
   code = perdure_open(path, pool, options)
@@ -183,6 +185,84 @@ contains
       call check(size(arrays) == 1, "one is left")
     end if
     call require(perdure_close(other), "close the pool of sizes")
+  end subroutine
+
+  ! Logical and character ones, and numbers that Fortran has beside those of C.
+  subroutine keep_kinds(again)
+    logical, intent(in) :: again
+    type(perdure_array) :: a(6)
+    type(c_ptr) :: kinds
+    logical, pointer, contiguous :: mask(:, :)
+    logical(c_bool), pointer, contiguous :: bits(:)
+    character(kind=c_char), pointer, contiguous :: names(:, :)
+    integer(c_int16_t), pointer, contiguous :: shorts(:)
+    integer(c_int8_t), pointer, contiguous :: tiny(:)
+    complex(c_float_complex), pointer, contiguous :: waves(:, :)
+    logical, target :: on
+    logical(c_bool), target :: off
+    character(len=9), target :: label
+    complex(c_float_complex), target :: wave
+    complex(c_double_complex), target :: long_wave
+    integer(c_int8_t), target :: digit
+    integer(c_int16_t), target :: year
+    call require(perdure_open(trim(path)//"-kinds", kinds, options), "open the pool of kinds")
+    call require(perdure_array_open(kinds, "mask", perdure_logical, [2, 3], perdure_twin, a(1)), &
+                 "mask")
+    call require(perdure_array_open(kinds, "bits", perdure_bool, [5], perdure_copy, a(2)), "bits")
+    call require(perdure_array_open(kinds, "names", perdure_character, [4, 2], perdure_log, a(3)), &
+                 "names")
+    call require(perdure_array_open(kinds, "shorts", perdure_int16, [3], perdure_copy, a(4)), &
+                 "shorts")
+    call require(perdure_array_open(kinds, "tiny", perdure_int8, [3], perdure_copy, a(5)), "tiny")
+    call require(perdure_array_open(kinds, "waves", perdure_complex_float, [2, 2], perdure_log, &
+                                    a(6)), "waves")
+    call require(perdure_scalar(kinds, "on", on), "a logical scalar")
+    call require(perdure_scalar(kinds, "off", off), "a logical scalar of one byte")
+    call require(perdure_scalar(kinds, "label", label), "a text")
+    call require(perdure_scalar(kinds, "wave", wave), "a complex scalar")
+    call require(perdure_scalar(kinds, "long wave", long_wave), "a complex scalar of 16 bytes")
+    call require(perdure_scalar(kinds, "digit", digit), "a scalar of 1 byte")
+    call require(perdure_scalar(kinds, "year", year), "a scalar of 2 bytes")
+    call require(perdure_restart(kinds, version), "restart of kinds")
+    call check(perdure_memory(a(2), mask) == perdure_e_shape, "bits are no default logicals")
+    call check(perdure_memory(a(1), bits) == perdure_e_shape, "and the other way round")
+    call check(perdure_memory(a(4), tiny) == perdure_e_shape, "2 bytes are not 1")
+    call require(perdure_memory(a(1), mask, merge(perdure_consistent, perdure_working, again)), &
+                 "memory of mask")
+    call require(perdure_memory(a(2), bits), "memory of bits")
+    call require(perdure_memory(a(3), names), "memory of names")
+    call require(perdure_memory(a(4), shorts), "memory of shorts")
+    call require(perdure_memory(a(5), tiny), "memory of tiny")
+    call require(perdure_memory(a(6), waves), "memory of waves")
+    if (again) then
+      call check(version == 1, "the kinds were committed")
+      call check(all(mask .eqv. reshape([.true., .false., .false., .true., .true., .false.], &
+                                        [2, 3])), "logicals come back")
+      call check(all(bits .eqv. [.false., .true., .true., .false., .true.]), "and those of a byte")
+      call check(all(names(:, 2) == ["n", "o", "r", "d"]) .and. names(1, 1) == "w", "characters")
+      call check(all(shorts == [-300, 0, 300]) .and. all(tiny == [-3, 0, 3]), "small integers")
+      call check(all(waves == cmplx(1, -2, c_float_complex)), "complex elements")
+      call check(on .and. .not. off .and. label == "a label", "logical scalars and a text")
+      call check(wave == (1, 2) .and. long_wave == (3, 4), "complex scalars")
+      call check(digit == -7 .and. year == 2026, "small scalars")
+    else
+      mask = reshape([.true., .false., .false., .true., .true., .false.], [2, 3])
+      bits = [.false., .true., .true., .false., .true.]
+      names(:, 1) = ["w", "e", "s", "t"]
+      names(:, 2) = ["n", "o", "r", "d"]
+      shorts = [-300_c_int16_t, 0_c_int16_t, 300_c_int16_t]
+      tiny = [-3_c_int8_t, 0_c_int8_t, 3_c_int8_t]
+      waves = cmplx(1, -2, c_float_complex)
+      on = .true.
+      off = .false.
+      label = "a label"
+      wave = (1, 2)
+      long_wave = (3, 4)
+      digit = -7
+      year = 2026
+      call require(perdure_commit(kinds, version), "commit the kinds")
+    end if
+    call require(perdure_close(kinds), "close the pool of kinds")
   end subroutine
 
   subroutine require(status_code, what)

@@ -34,6 +34,18 @@ static_assert(perdure::type_of<std::int64_t>() == PERDURE_INT64);
 static_assert(perdure::type_of<float>() == PERDURE_FLOAT);
 static_assert(perdure::type_of<double>() == PERDURE_DOUBLE);
 static_assert(perdure::type_of<std::complex<double>>() == PERDURE_COMPLEX_DOUBLE);
+static_assert(perdure::type_of<std::complex<float>>() == PERDURE_COMPLEX_FLOAT);
+static_assert(perdure::type_of<std::int8_t>() == PERDURE_INT8);
+static_assert(perdure::type_of<std::int16_t>() == PERDURE_INT16);
+static_assert(perdure::type_of<std::uint16_t>() == PERDURE_UINT16);
+static_assert(perdure::type_of<std::uint32_t>() == PERDURE_UINT32);
+static_assert(perdure::type_of<std::uint64_t>() == PERDURE_UINT64);
+static_assert(perdure::type_of<bool>() == PERDURE_BOOL);
+static_assert(perdure::type_or_none<char>() == 0 && perdure::type_or_none<long double>() == 0);
+static_assert(perdure::scalar_type<std::int8_t>() == PERDURE_INT8);
+static_assert(perdure::scalar_type<unsigned short>() == PERDURE_UINT16);
+static_assert(perdure::scalar_type<unsigned char>() == 0 && perdure::scalar_type<std::byte>() == 0);
+static_assert(perdure::scalar_type<std::complex<float>[3]>() == PERDURE_COMPLEX_FLOAT);
 
 // The code that `body` throws an Error with; PERDURE_OK if it throws none.
 template <typename Body>
@@ -232,6 +244,43 @@ TEST_P(CppInterfaceOnce, vectors_are_as_large_as_they_are_at_each_commit) {
   EXPECT_EQ(masses[1], 2.0);
   EXPECT_EQ(gone.size(), 3U);
   EXPECT_EQ(gone.consistent()[2], 7);
+}
+
+template <typename T>
+class OfEachType : public testing::Test {};
+using EachType =
+    testing::Types<bool, std::int8_t, std::int16_t, std::uint16_t, std::uint32_t, std::uint64_t,
+                   std::complex<float>, std::complex<double>, float, unsigned char>;
+TYPED_TEST_SUITE(OfEachType, EachType);
+
+TYPED_TEST(OfEachType, arrays_and_scalars_come_back_and_are_no_others) {
+  const TemporaryDirectory directory;
+  const std::string path = directory / "pool";
+  const auto value_of = [](int i) { return static_cast<TypeParam>(static_cast<float>(i % 2 + 1)); };
+  {
+    Pool pool(path);
+    auto u = pool.array<TypeParam>("u", {300, 2}, Mode::log);
+    TypeParam one = value_of(0);
+    pool.scalar("one", one);
+    pool.restart();
+    for (int i = 0; i < 600; ++i) u.working()[static_cast<std::size_t>(i)] = value_of(i);
+    pool.commit();
+    u.resize({400, 2});
+    one = value_of(1);
+    pool.commit();
+  }
+  Pool pool(path);
+  using Other = std::conditional_t<std::is_same_v<TypeParam, float>, std::int32_t, float>;
+  EXPECT_EQ(code_of([&] { pool.array<Other>("u", Mode::log); }), PERDURE_E_SHAPE);
+  auto u = pool.array<TypeParam>("u", Mode::log);
+  TypeParam one{};
+  pool.scalar("one", one);
+  pool.restart();
+  ASSERT_EQ(u.shape(), (perdure::Shape{400, 2}));
+  for (int i = 0; i < 800; ++i) {
+    EXPECT_EQ(u.consistent()[static_cast<std::size_t>(i)], i < 600 ? value_of(i) : TypeParam{});
+  }
+  EXPECT_EQ(one, value_of(1));
 }
 
 // Its memory is never whole pages, which a tracker of changes would need.

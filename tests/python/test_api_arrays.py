@@ -258,8 +258,6 @@ def test_write_stores_past_the_cache_what_the_commit_then_need_not_flush(tmp_pat
         (("u", 3), {"buffer": np.zeros(4)}, perdure.InvalidArgument, r"float64 \(4,\), not"),
         (("u", 3), {"buffer": np.zeros(3, "f4")}, perdure.InvalidArgument, "float32"),
         (("u", 3), {"buffer": [0, 0, 0]}, TypeError, "list"),
-        (("u", 4000), {"mode": "log", "buffer": np.zeros(4002)[1:4001]}, perdure.InvalidArgument,
-         "multiple of 4096"),
     ],
 )  # fmt: skip
 def test_arguments_that_can_not_be_right_are_refused(tmp_path, arguments, options, error, words):
@@ -294,16 +292,16 @@ def test_another_shape_dtype_or_mode_than_the_pool_holds_is_refused(tmp_path, sh
 
 def test_bytes_of_one_dtype_are_never_taken_for_another(tmp_path):
     with perdure.open(tmp_path / "pool") as pool:
-        pool.array("u", 8, "u2")
+        pool.array("u", 8, ">u2")
         pool.restart()
         pool.commit()
     with perdure.open(tmp_path / "pool") as pool:
         pool.array("u", 8, "f2")
-        with pytest.raises(perdure.WrongShape, match="'u' is dtype <u2 in the pool, not dtype <f2"):
+        with pytest.raises(perdure.WrongShape, match="'u' is dtype >u2 in the pool, not dtype <f2"):
             pool.restart()
     with perdure.open(tmp_path / "pool") as pool:
         pool.restart()
-        with pytest.raises(perdure.WrongShape, match="<u2"):
+        with pytest.raises(perdure.WrongShape, match=">u2"):
             pool.array("u", 8, "f2")
 
 

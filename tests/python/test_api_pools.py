@@ -543,3 +543,11 @@ def test_a_missing_module_says_how_to_get_it(tmp_path):
     )  # fmt: skip
     assert "Unsupported: the compiled module perdure._api is missing" in done.stderr
     assert "pip install" in done.stderr
+
+
+def test_a_python_without_numpy_says_what_is_missing_and_how_to_get_it(tmp_path):
+    program = "import sys; sys.modules['numpy'] = None; import perdure; perdure.open(sys.argv[1])"
+    ran = python(program, tmp_path / "pool")
+    last = ran.stderr.splitlines()[-1]
+    assert ran.returncode == 1 and "perdure needs numpy" in last and "pip install numpy" in last
+    assert sys.executable in last and "native.py" not in ran.stderr

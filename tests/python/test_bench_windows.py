@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from perdure_bench import windows_micro
+from perdure.programs import Program
+from perdure_bench import windows_making, windows_micro
 
 PUT, WHOLE = "put 8 B, flush", "put-whole 32 MiB, fence"
 FLOOR = "put-whole 32 MiB, floor"
@@ -51,13 +54,33 @@ def test_the_operations_of_a_size_have_a_median_and_their_ends():
 
 
 def test_a_commit_of_a_copy_is_compared_with_a_memcpy_and_one_of_a_twin_is_not():
-    variants = ["plain", "again", *windows_micro._MODES]
-    variants += [mode + windows_micro._COMMITS for mode in windows_micro._MODES]
+    variants = ["plain", "again", *windows_micro.MODES]
+    variants += [mode + windows_micro._COMMITS for mode in windows_micro.MODES]
     around = {variant: {WHOLE: 10, FLOOR: 16} for variant in variants}
-    for mode in windows_micro._MODES:
+    for mode in windows_micro.MODES:
         around[mode + windows_micro._COMMITS] = {WHOLE: 20, FLOOR: 30}
     facts = facts_of(windows_micro._facts_of_whole("openmpi", [around]))
     assert facts["put-whole-fence-32MiB-log", "ratio_to_plain"].value == 1
     for mode, floor in (("copy", 1.6), ("log", 1.6), ("twin", 1), ("flush", 1)):
         assert facts[f"put-whole-commit-32MiB-{mode}", "ratio_to_plain"].value == 2
         assert facts[f"put-whole-commit-32MiB-{mode}", "floor_ratio"].value == floor
+
+
+def test_making_windows_is_compared_in_each_mode_and_with_itself():
+    program = Program("mpich", Path("bench_window_making"), "mpiexec")
+    variants = {"plain": 10, "again": 11, "copy": 12, "log": 20, "twin": 21, "flush": 5}
+    ran = [
+        {
+            variant if variant in ("plain", "again") else f"{variant};commit=none": {
+                "make-free-64B": ns * around
+            }
+            for variant, ns in variants.items()
+        }
+        for around in (1, 2, 3)
+    ]
+    facts = {fact.case: fact for fact in windows_making.facts_of(program, 4, ran, True)}
+    assert facts["make-free-64B"].value == pytest.approx(1.1)
+    assert facts["make-free-64B-copy"].value == pytest.approx(1.2)
+    assert facts["make-free-64B-copy"].more["operation_ns"] == 24
+    assert facts["make-free-64B-log"].holds and not facts["make-free-64B-twin"].holds
+    assert all(fact.more["ranks"] == 4 for fact in facts.values())

@@ -18,6 +18,7 @@ import pytest
 
 from conftest import BUILD, MPIS, ROOT, Ran, in_this_process
 from normal_user import MEMORY, NormalUser, folder_of_a_user
+from perdure.mpi_wrappers import Mixture
 from whole_programs import LANGUAGES, check_cmake, check_language, put_sources, skip_without
 
 PC = """
@@ -134,6 +135,19 @@ def test_an_mpicc_of_another_mpi_is_named_before_anything_is_linked(tree, tmp_pa
     put_mpicc(tmp_path, "MPICH_VERSION")
     assert said("--libs", "--mpi", "mpich")
     assert said("--libs")  # of no MPI
+
+
+def test_a_fortran_compiler_that_links_two_mpis_is_named_with_the_remedy(
+    tree, tmp_path, monkeypatch
+):
+    mixed = Mixture("mpifort.mpich", ("libmpi.so.12", "libmpi.so.40"), "-L/opt/mpich")
+    monkeypatch.setattr("perdure.config.mixture_of", lambda name: mixed)
+    (tmp_path / "mpifort.mpich").touch(mode=0o755)
+    ran = in_this_process("config", "--fortran", "--mpi", "mpich")
+    assert ran.code == 0 and b"perdure_mpi.f90" in ran.out
+    assert "mpifort.mpich links libmpi.so.12 and libmpi.so.40" in ran.err
+    assert "give it -L/opt/mpich before all else" in ran.err
+    assert said("--libs", "--mpi", "mpich")  # of C
 
 
 def test_a_perdure_without_mpi_says_so(tree):

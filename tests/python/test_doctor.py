@@ -35,6 +35,7 @@ from perdure.doctor.mpi import mpi_checks
 from perdure.doctor.node import node_checks
 from perdure.doctor.place import memory_limit, place_checks
 from perdure.doctor.view import Report
+from perdure.mpi_wrappers import mixture_of, mpi_libraries
 from perdure.screen import Screen
 
 CORE = load_core()
@@ -504,6 +505,77 @@ def test_a_compiler_and_a_launcher_of_two_mpis_are_a_problem(machine, compiler, 
         assert found.command == "mpiexec.mpich -n 4 ./solver"
 
 
+def put_wrapper(machine: Machine, name: str, libraries: dict[str, list[str]]) -> None:
+    """A wrapper that stands for a compiler with -L of folders, and with what is in each."""
+    folders = {folder: machine.root.parent / f"lib/{folder}" for folder in libraries}
+    words = " ".join(f"-L{place}" for place in folders.values())
+    program(machine, name, f"ld_{name} {words} -lm -lmpi_mpifh -lmpi")
+    program(machine, f"ld_{name}", "libnothing.so")
+    for folder, names in libraries.items():
+        folders[folder].mkdir(parents=True, exist_ok=True)
+        for each in names:
+            library, _, soname = each.partition("=")
+            (folders[folder] / f"lib{library}.so").write_text(soname)
+
+
+def put_readelf(machine: Machine) -> None:
+    """Of libraries whose text is their SONAME; that of Fortran needs its own MPI's."""
+    file = machine.root.parent / "bin/readelf"
+    file.write_text("#!/bin/sh\n[ -f $2 ] && for name in $(/bin/cat $2); do\n"
+                    "echo \" 0x01 (NEEDED)  Shared library: [$name]\"; done\n")
+    file.chmod(0o755)
+
+
+MIXED = {"openmpi": ["mpi_mpifh=libmpi_mpifh.so.40 libmpi.so.40"], "system": ["mpi=libmpich.so.12"]}
+ONE = {"own": ["mpi_mpifh=libmpi_mpifh.so.40 libmpi.so.40", "mpi=libmpi.so.40"]}
+
+
+@pytest.mark.parametrize("name, sibling, mark, command", [
+    ("mpifort.openmpi", ONE, NOTE, "mpifort.openmpi -L{lib}/own solver.f90"),
+    ("mpifort", ONE, PROBLEM, "mpifort -L{lib}/own solver.f90"),
+    ("mpifort", MIXED, PROBLEM, "mpifort -show"), ("mpifort", {}, PROBLEM, "mpifort -show"),
+])
+def test_a_compiler_that_links_two_mpis_is_named_with_the_option_that_leaves_one(
+    machine, name, sibling, mark, command
+):
+    put_readelf(machine)
+    put_wrapper(machine, name, MIXED)
+    if sibling is ONE:
+        put_wrapper(machine, name.replace("fort", "cc"), sibling)
+    found = named(mpi_checks(machine), "compilers")
+    assert found.mark == mark and command.format(lib=machine.root.parent / "lib") == found.command
+    assert f"{name} links libmpi.so.40 and libmpich.so.12" in found.found
+    assert list(found.facts["mix"]) == [name]
+
+
+@pytest.mark.parametrize("libraries", [
+    ONE, {"a": ["mpi_mpifh=libmpifort.so.12 libmpi.so.12"], "b": ["mpi=libmpich.so.12"]},
+])
+def test_compilers_that_link_one_mpi_under_any_name_are_fine(machine, libraries):
+    put_readelf(machine)
+    for name in ("mpicc", "mpicxx", "mpifort"):
+        put_wrapper(machine, name, libraries)
+    found = named(mpi_checks(machine), "compilers")
+    assert (found.mark, found.found) == (OK, "mpicc, mpicxx and 1 more")
+
+
+@pytest.mark.parametrize("ending", ["", ".mpich", ".openmpi"])
+def test_what_a_fortran_compiler_is_said_to_link_is_what_a_program_of_it_needs(tmp_path, ending):
+    wrapper = f"mpifort{ending}"
+    libraries = mpi_libraries(wrapper)
+    if not libraries:
+        pytest.skip(f"there is no {wrapper}")
+    mixed = mixture_of(wrapper)
+    (tmp_path / "p.f90").write_text("program p\n use mpi_f08\n call MPI_Init()\nend program\n")
+    for options in ([], shlex.split(mixed.remedy) if mixed else []):
+        build = [wrapper, *options, "-o", "p", "p.f90"]
+        if subprocess.run(build, cwd=tmp_path, capture_output=True, check=False).returncode:
+            pytest.skip(f"{wrapper} finds no compiler")
+        ldd = subprocess.run(["ldd", "p"], cwd=tmp_path, capture_output=True, text=True, check=True)
+        loaded = tuple(sorted(set(re.findall(r"libmpi(?:ch)?\.so\.\d+", ldd.stdout))))
+        assert loaded == (libraries if mixed is None or not options else loaded[:1])
+
+
 @pytest.mark.parametrize("built, compiler, mark", [
     (["mpich", "openmpi"], "openmpi", OK), (["mpich"], "openmpi", NOTE), ([], "abi", NOTE),
     (["mpich"], None, OK),
@@ -684,6 +756,8 @@ def test_the_page_has_each_line_and_no_other(machine, tmp_path):
     put(machine, "proc/self/cgroup", "0::/\n")
     put(machine, "sys/fs/cgroup/memory.max", "1\n")
     program(machine, "mpiexec", HYDRA)
+    put_readelf(machine)
+    put_wrapper(machine, "mpicc", ONE)
     memory = saying(machine, try_medium={**MEDIUM, "kind": "tmpfs"}, energy_storage=TMPFS)
     names = [check.name for checks in examined(memory, tmp_path).values() for check in checks]
     page = (ROOT / "docs/doctor.md").read_text(encoding="utf-8")

@@ -164,9 +164,8 @@ def test_documents_examples_and_the_module_file_are_installed(prefix):
     (module,) = prefix.glob("share/modulefiles/perdure/*.lua")
     text = module.read_text()
     assert '"perdure/python"' in text and "@" not in text
-    if shutil.which("lowdown") is not None:
-        pages = {page.name for page in (prefix / "share/man/man1").iterdir()}
-        assert {"perdure.1", "perdure-run.1", "perdure-pool.1"} <= pages
+    pages = {page.name for page in (prefix / "share/man/man1").iterdir()}
+    assert {"perdure.1", "perdure-run.1", "perdure-pool.1"} <= pages
 
 
 def test_the_shells_complete_the_words_of_the_command(prefix):

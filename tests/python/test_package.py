@@ -77,6 +77,11 @@ def test_a_program_that_is_built_with_it_survives_a_kill(root, language):
     check_language(lambda script: root.run(there + script), language, python)
 
 
+def test_debians_python_imports_it(root):
+    there = "import perdure; print(perdure.open('/dev/shm/pool').commit())"
+    assert root.run(f'python3 -c "{there}"') == "1\n"
+
+
 def test_what_the_system_looks_for_itself_is_no_flag(root):
     assert root.run("perdure config --cflags --libs") == "-lperdure\n"
     assert root.run("perdure config --includedir") == "/usr/include\n"

@@ -130,6 +130,56 @@ def test_types_that_c_told_are_shown_and_others_in_both_readings(perdure, tmp_pa
     assert "so long" in perdure("pool", "dump", tmp_path / "pool", "motto").out.decode()
 
 
+class Options(ctypes.Structure):
+    """perdure_array_options."""
+
+    _fields_ = (("flags", ctypes.c_uint), ("buffer", ctypes.c_void_p), ("ranks", ctypes.c_int),
+                ("device", ctypes.c_void_p))  # fmt: skip
+
+
+def test_small_and_complex_numbers_of_c_are_shown_and_dumped(perdure, tmp_path):
+    kept = {
+        "tiny": (11, "|i1", "int8[3] copy"),
+        "short": (12, "<i2", "int16[3] copy"),
+        "ushort": (13, "<u2", "uint16[3] copy"),
+        "uint": (7, "<u4", "uint32[3] copy"),
+        "ulong": (8, "<u8", "uint64[3] copy"),
+        "mask": (9, "|b1", "bool[3] copy"),
+        "wave": (14, "<c8", "complex64[3] copy"),
+    }
+    values = {name: np.array([1, 0, 1], dtype) for name, (_, dtype, _) in kept.items()}
+    scalars = {
+        "s8": (11, ctypes.c_int8(-8), "int8 scalar, -8"),
+        "s16": (12, ctypes.c_int16(-1600), "int16 scalar, -1600"),
+        "u16": (13, ctypes.c_uint16(65535), "uint16 scalar, 65535"),
+        "z": (14, (ctypes.c_float * 2)(1, -2), "complex64 scalar, (1-2j)"),
+    }
+
+    def bind(library, pool, check):
+        extent, array = ctypes.c_uint64(3), ctypes.c_void_p()
+        for name, (kind, _, _) in kept.items():
+            options = Options(0, values[name].ctypes.data, 0, None)
+            check(library.perdure_array_open(pool, name.encode(), kind, 1, ctypes.byref(extent), 1,
+                                             ctypes.byref(options), ctypes.byref(array)))
+        for name, (kind, value, _) in scalars.items():
+            place, size = ctypes.byref(value), ctypes.c_size_t(ctypes.sizeof(value))
+            check(library.perdure_scalar_typed(pool, name.encode(), kind, place, size))
+
+    c_pool(tmp_path / "pool", bind)
+    text = shown(perdure, tmp_path / "pool")
+    for words in [row[-1] for row in (*kept.values(), *scalars.values())]:
+        assert words in text, words
+    for name in kept:
+        out = tmp_path / f"{name}.npy"
+        assert perdure("pool", "dump", tmp_path / "pool", name, "-o", out).code == 0
+        found = np.load(out)
+        assert found.dtype == values[name].dtype and np.array_equal(found, values[name])
+    with api.open(tmp_path / "pool", any_job=True) as pool:  # as Python has them
+        arrays = {name: pool.array(name) for name in kept}
+        pool.restart()
+        assert all(arrays[name].dtype == values[name].dtype for name in kept)
+
+
 def test_a_number_is_not_restored_as_one_of_another_type(tmp_path):
     value = ctypes.c_double(0.6)
     size = ctypes.c_size_t(8)
@@ -144,7 +194,7 @@ def test_a_number_is_not_restored_as_one_of_another_type(tmp_path):
         place = ctypes.byref(other)
         assert library.perdure_scalar_typed(pool, b"t", 3, place, size) == -9
         assert b"'t' is float64 in the pool, not int64" in library.perdure_last_error()
-        for kind in (-1, 11, 2**31 - 1):
+        for kind in (-1, 15, 2**31 - 1):
             assert library.perdure_scalar_typed(pool, b"x", kind, place, size) == -1
         assert library.perdure_scalar_typed(pool, b"x", 6, place, size) == -1
         assert b"8 bytes, and complex128 has 16" in library.perdure_last_error()
@@ -220,3 +270,59 @@ def test_a_state_that_was_crafted_is_an_error_of_dump(perdure, tmp_path):
             pool.commit()
         ran = perdure("pool", "dump", path, "s")
         assert ran.code == 1 and "state 's' of rank 0" in ran.err, ran.err
+
+
+def test_arrays_that_nobody_opens_are_named_with_their_room_until_they_are_dropped(
+    perdure, tmp_path
+):
+    path = tmp_path / "pool"
+
+    def run(*names, drop=()):
+        with api.open(path, job="x") as pool:
+            for name in names:
+                pool.array(name, 5000)
+            pool.restart()
+            for name in drop:
+                pool.remove(pool.array(name))
+            pool.commit()
+
+    def opened():
+        (rank,) = json.loads(perdure("pool", "show", path, "--json").out)["rank_files"]
+        return {each["name"]: each["opened"] for each in rank["arrays"]}, rank["arrays"]
+
+    run("u", "old", "older")
+    assert "carried on" not in shown(perdure, path)
+    assert opened()[0] == {"u": True, "old": True, "older": True}
+    for _ in range(2):
+        run("u")
+        text = shown(perdure, path)
+        assert "2 arrays are carried on although the job did not open them: old, older" in text
+        assert "pool.remove(pool.array(name))" in text
+        known, arrays = opened()
+        assert known == {"u": True, "old": False, "older": False}
+        assert all(80_000 <= each["room_bytes"] <= 200_000 for each in arrays)
+    run("u", drop=["old"])
+    assert "1 array is carried on although the job did not open them: older, with" in shown(
+        perdure, path
+    )
+    run("u", "older")
+    assert "carried on" not in shown(perdure, path)
+    assert opened()[0] == {"u": True, "older": True}
+    names = {each["name"] for each in scalars_of(perdure, path).values()}
+    assert not any(name.startswith("perdure.unopened") for name in names)
+
+
+def test_names_without_room_in_the_note_of_unopened_arrays_are_left_out(perdure, tmp_path):
+    path = tmp_path / "pool"
+    with api.open(path, job="x") as pool:
+        for number in range(300):
+            pool.array(f"{number:03}".ljust(100, "u"), 8)
+        pool.restart()
+        pool.commit()
+    with api.open(path, job="x") as pool:
+        pool.array("u", 8)
+        pool.restart()
+        pool.commit()
+    (rank,) = json.loads(perdure("pool", "show", path, "--json").out)["rank_files"]
+    left = [each for each in rank["arrays"] if not each["opened"]]
+    assert 30 < len(left) < 40 and len(rank["arrays"]) == 301

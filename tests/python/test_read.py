@@ -23,7 +23,7 @@ RECORD = np.dtype([("place", "f8"), ("age", "i4")])
 MOMENT = datetime(2026, 11, 28, 12, 0, tzinfo=timezone.utc)
 KINDS = {
     "u": ("f8", (3, 4)), "half": ("f2", (5,)), "when": ("M8[s]", (2,)), "words": ("U4", (3,)),
-    "flags": ("?", (7,)), "none": ("f8", (0, 3)), "one": ("c8", ()),
+    "flags": ("?", (7,)), "none": ("f8", (0, 3)), "one": ("f2", ()), "wave": ("c8", (2,)),
 }  # fmt: skip
 
 

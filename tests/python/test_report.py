@@ -153,6 +153,9 @@ def test_what_to_change_is_said_with_the_figures(tmp_path):
     assert "does not use Perdure" in page_of(job([stranger], 9.0), tmp_path)[0].words
     good = job([attempt(1, 0.0, 1002.5, 1, 1000)], 1002.5)
     assert "Nothing: the job completed" in page_of(good, tmp_path)[0].words
+    soon = {**attempt(1, 0.0, 99.0, 9, 10, "signal", 137), "seconds": 92.000076}
+    text = page_of(job([soon, attempt(2, 102.0, 115.0, 11, 10, first=9)], 217.0), tmp_path)[0].words
+    assert "Failures cost 76 µs of work" in text
 
 
 def test_a_plan_and_a_profile_are_compared_with_what_was_measured(tmp_path):

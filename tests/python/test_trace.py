@@ -376,3 +376,17 @@ def test_what_a_format_loses_is_said_and_csv_keeps_it(perdure, tmp_path):
                         (("--columns", "op", "csv"), "'address'")):  # fmt: skip
         ran = perdure("trace", "import", *words, "c", "z.ptrace")
         assert ran.code == 2 and said in ran.err, ran.err
+
+
+@pytest.mark.parametrize("name, variable, package", [
+    ("clang", "PERDURE_CLANG", "clang-19"), ("flang", "PERDURE_FLANG", "flang-19"),
+    ("g++", "PERDURE_GCC", "g++"),
+])
+def test_a_compiler_that_is_not_there_is_named_with_the_remedy(name, variable, package):
+    compiler = BUILD / f"trace/bin/perdure-{name}"
+    if not compiler.exists():
+        pytest.skip(f"there is no {compiler}")
+    ran = subprocess.run([compiler, "-c", "x.c"], capture_output=True, text=True, check=False,
+                         env={**os.environ, variable: "/nonexistent/cc"}, timeout=60)  # fmt: skip
+    assert ran.returncode == 127 and ran.stderr.count("\n") == 1
+    assert f"(apt install {package})" in ran.stderr and f"by {variable}" in ran.stderr

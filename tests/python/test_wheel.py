@@ -158,6 +158,7 @@ def test_the_installed_command_is_whole(clone, wheel, user):
     assert len(json.loads(user("perdure devices --json"))["devices"]) > 5
     assert user("perdure run -- echo started") == "started\n"
     assert "bench" not in user("perdure --help"), "benchmarks are of a clone"
+    assert "man perdure" in user('perdure help --man "$POOLS/man"; ls "$POOLS/man/man1/perdure.1"')
     assert user("perdure-gcc --help").startswith("perdure-gcc [--trace")
     found = "from perdure.cache.preload import find_library; print(find_library().parent)"
     assert user(f'{user.python} -I -c "{found}"') == user("perdure config --libdir")

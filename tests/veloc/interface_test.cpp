@@ -160,6 +160,60 @@ TEST_F(Veloc, one_rank_alone_may_need_more_room) {
   EXPECT_EQ(u, std::vector<int>(u.size(), 7));
 }
 
+std::uintmax_t bytes_in(const std::string& directory) {
+  std::uintmax_t bytes = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(directory)) {
+    if (entry.is_regular_file()) bytes += entry.file_size();
+  }
+  return bytes;
+}
+
+TEST_F(Veloc, a_region_that_shrinks_costs_what_is_left_of_it) {
+  std::vector<int> u(1'000'000, rank_);
+  VELOC_Mem_protect(0, u.data(), u.size(), sizeof(int));
+  ASSERT_EQ(VELOC_Checkpoint("less", 1), VELOC_SUCCESS);
+  ASSERT_EQ(VELOC_Checkpoint_wait(), VELOC_SUCCESS);
+  MPI_Barrier(MPI_COMM_WORLD);
+  const std::uintmax_t before = bytes_in(persistent());
+  EXPECT_GT(before, 4'000'000U);
+  MPI_Barrier(MPI_COMM_WORLD);
+  u.resize(100);
+  VELOC_Mem_protect(0, u.data(), u.size(), sizeof(int));
+  ASSERT_EQ(VELOC_Checkpoint("less", 2), VELOC_SUCCESS);
+  ASSERT_EQ(VELOC_Checkpoint_wait(), VELOC_SUCCESS);
+  MPI_Barrier(MPI_COMM_WORLD);
+  EXPECT_LT(bytes_in(persistent()), before + before / 2);
+}
+
+TEST_F(Veloc, a_region_may_grow_and_shrink_at_each_checkpoint) {
+  std::vector<int> u;
+  int version = 0;
+  const auto save = [&](std::size_t count) {
+    u.resize(count, ++version);
+    VELOC_Mem_protect(0, u.data(), u.size(), sizeof(int));
+    ASSERT_EQ(VELOC_Checkpoint("long", version), VELOC_SUCCESS);
+  };
+  for (int turn = 0; turn < 70; ++turn) {
+    save(static_cast<std::size_t>(20'000 * (turn + 1)));
+  }
+  for (int turn = 0; turn < 12; ++turn) save(1000);  // more than are kept
+  ASSERT_EQ(VELOC_Checkpoint_begin("long", ++version), VELOC_SUCCESS);
+  std::vector<int> larger(300'000);  // of a checkpoint that is given up
+  VELOC_Mem_protect(0, larger.data(), larger.size(), sizeof(int));
+  ASSERT_EQ(VELOC_Checkpoint_end(0), VELOC_FAILURE);
+  const std::vector<int> before = u;
+  u.assign(u.size(), -1);
+  VELOC_Mem_protect(0, u.data(), u.size(), sizeof(int));
+  ASSERT_EQ(VELOC_Restart("long", version - 1), VELOC_SUCCESS);
+  EXPECT_EQ(u, before);
+  save(500);
+  start_again();
+  u.assign(500, -1);
+  VELOC_Mem_protect(0, u.data(), u.size(), sizeof(int));
+  ASSERT_EQ(VELOC_Restart("long", version), VELOC_SUCCESS);
+  EXPECT_EQ(u, std::vector<int>(before.begin(), before.begin() + 500));
+}
+
 TEST_F(Veloc, names_have_versions_of_their_own_and_older_ones_are_found) {
   int value = 0;
   VELOC_Mem_protect(0, &value, 1, sizeof value);

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Persistent windows: which calls commit, and what a later run gets back, in every mode.
+#include <cstdio>
+#include <fstream>
+#include <sstream>
+
 #include "window_pool_fixture.hpp"
 
 namespace perdure_test {
@@ -196,6 +200,69 @@ TEST_F(Windows, windows_arrays_and_scalars_of_a_pool_are_one_version) {
     MPI_Win_free(&b);
     MPI_Win_free(&a);
   }
+}
+
+std::string contents_of(const std::string& path) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+TEST_F(Windows, a_text_file_goes_back_with_the_windows_of_its_pool) {
+  const std::string log = directory_ + "/log" + std::to_string(rank()) + ".txt";
+  std::string committed;
+  for (int run = 0; run < 3; ++run) {
+    const bool in_background = run == 1;
+    MPI_Win win = MPI_WIN_NULL;
+    const Keys keys = {{"perdure_name", "u"}, {"perdure_async", in_background ? "true" : "false"}};
+    ASSERT_EQ(allocate(keys, 8, &win), 0) << perdure_last_error();
+    perdure_pool* own = nullptr;
+    ASSERT_EQ(perdure_win_pool(win, &own), PERDURE_OK);
+    std::FILE* const stream = std::fopen(log.c_str(), "a");
+    ASSERT_NE(stream, nullptr);
+    ASSERT_EQ(perdure_file(own, log.c_str(), stream), PERDURE_OK) << perdure_last_error();
+    EXPECT_EQ(contents_of(log), committed) << "in run " << run;
+    for (std::int64_t step = 1; step <= 3; ++step) {
+      base_of(win)[0] = 10 * run + step;
+      std::fprintf(stream, "step %d of run %d\n", static_cast<int>(step), run);
+      ASSERT_EQ(MPI_Win_fence(PERDURE_MODE_COMMIT, win), MPI_SUCCESS) << perdure_last_error();
+    }
+    ASSERT_EQ(std::fflush(stream), 0);
+    committed = contents_of(log);
+    std::fputs("which no version has\n", stream);
+    ASSERT_EQ(std::fclose(stream), 0);
+    ASSERT_EQ(MPI_Win_free(&win), MPI_SUCCESS);
+    EXPECT_NE(contents_of(log), committed);
+  }
+}
+
+TEST_F(Windows, two_ranks_that_name_one_text_file_are_told_and_go_on) {
+  const std::string log = directory_ + "/log.txt";
+  MPI_Win win = MPI_WIN_NULL;
+  ASSERT_EQ(allocate({{"perdure_name", "u"}}, 8, &win), 0) << perdure_last_error();
+  perdure_pool* own = nullptr;
+  ASSERT_EQ(perdure_win_pool(win, &own), PERDURE_OK);
+  std::FILE* const stream = std::fopen(log.c_str(), "a");
+  ASSERT_NE(stream, nullptr);
+  if (rank() == 0) {
+    EXPECT_EQ(perdure_file(own, log.c_str(), stream), PERDURE_OK) << perdure_last_error();
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (rank() != 0) {
+    EXPECT_EQ(perdure_file(own, log.c_str(), stream), PERDURE_E_BUSY);
+    const std::string sentence = perdure_last_error();
+    EXPECT_NE(sentence.find(log), std::string::npos) << sentence;
+    EXPECT_NE(sentence.find("Each rank has files of its own"), std::string::npos) << sentence;
+  }
+  base_of(win)[0] = 7;
+  ASSERT_EQ(MPI_Win_fence(PERDURE_MODE_COMMIT, win), MPI_SUCCESS) << perdure_last_error();
+  std::fclose(stream);
+  ASSERT_EQ(MPI_Win_free(&win), MPI_SUCCESS);
+  ASSERT_EQ(allocate({{"perdure_name", "u"}}, 8, &win), 0) << perdure_last_error();
+  EXPECT_EQ(restored(win), 1U);
+  EXPECT_EQ(base_of(win)[0], 7);
+  ASSERT_EQ(MPI_Win_free(&win), MPI_SUCCESS);
 }
 
 TEST_F(Windows, puts_go_to_the_working_half_and_gets_of_the_consistent_one_see_the_last_version) {

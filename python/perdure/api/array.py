@@ -29,7 +29,10 @@ _RULES = {"rows": 1, "same": 2, "by hand": 3}
 MODES = {"copy": 1, "twin": 2, "log": 3, "flush": 4}
 _BUFFERED = ("copy", "log")
 # Codes of perdure.h, by the dtype that they have here.
-PLAIN = {"|u1": 1, "<i4": 2, "<i8": 3, "<f4": 4, "<f8": 5, "<c16": 6}
+PLAIN = {
+    "|u1": 1, "<i4": 2, "<i8": 3, "<f4": 4, "<f8": 5, "<c16": 6, "<u4": 7, "<u8": 8, "|b1": 9,
+    "|i1": 11, "<i2": 12, "<u2": 13, "<c8": 14,
+}  # fmt: skip
 _DTYPES = {code: text for text, code in PLAIN.items()}
 _MODE_NAMES = {code: text for text, code in MODES.items()}
 _BYTE = 1

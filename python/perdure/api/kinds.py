@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What Python stored under a name: the types that perdure.h has no word for.
 
-The pool's own catalogue has six types of elements and counts the bytes of scalars. So that bytes
+The pool's own catalogue has the numbers of perdure.h and counts the bytes of scalars. So that bytes
 are never taken for what they are not, pools of Python programs have one more scalar, with the type
-of each scalar and of each array whose dtype is not among the six, as JSON.
+of each scalar and of each array whose dtype is not among those numbers, as JSON.
 """
 
 from __future__ import annotations

@@ -18,12 +18,13 @@ if TYPE_CHECKING:
 OF_PYTHON = "perdure.python"
 NUMPY_TYPES = {
     "byte": "|u1", "int32": "<i4", "int64": "<i8", "float32": "<f4", "float64": "<f8",
-    "complex128": "<c16",
+    "complex128": "<c16", "uint32": "<u4", "uint64": "<u8", "bool": "|b1", "int8": "|i1",
+    "int16": "<i2", "uint16": "<u2", "complex64": "<c8",
 }  # fmt: skip
 """The elements of arrays, as perdure.h has them."""
 _FORMATS = {
     "int32": "i", "int64": "q", "uint32": "I", "uint64": "Q", "float32": "f", "float64": "d",
-    "complex128": "dd", "bool": "?",
+    "complex128": "dd", "bool": "?", "int8": "b", "int16": "h", "uint16": "H", "complex64": "ff",
 }  # fmt: skip
 # What reading a type that nobody wrote may raise.
 _UNFIT = (

@@ -218,9 +218,9 @@ class Pool:
         shape      extents in elements, row-major: an int or up to 8 of them (7 for a dtype that is
                    not among those of perdure.h); an extent may be 0, and () is one element.
                    Default: those that the pool has, and dtype, mode and checksums as well
-        dtype      any but object; default float, or what the pool has. In the pool uint8, int32,
-                   int64, float32, float64 and complex128 are elements; all others, structures too,
-                   are bytes
+        dtype      any but object; default float, or what the pool has. In the pool bool, integers,
+                   float32, float64 and complex numbers of them are elements; all others, structures
+                   and other byte orders too, are bytes
         mode       default copy. copy: a commit copies `working`; twin: `consistent` is read and all
                    of `working` written, and a commit swaps them; log: a commit copies pages that
                    changed; flush: one copy without versions
@@ -230,8 +230,8 @@ class Pool:
                    By default the kernel says which of larger ones were written, or before Linux
                    6.7 page protection: then read() into it fails (EFAULT)
         buffer     copy and log: an array of this shape and dtype to use as `working`, contiguous
-                   and row-major, of numpy or in memory of a GPU (docs/gpu.md). Log of more than
-                   16 KiB needs marks or compare with that of numpy, or whole pages
+                   and row-major, of numpy or in memory of a GPU (docs/gpu.md). In log mode one of
+                   numpy is compared, if it does not begin at a page
         ranks      what it is to the ranks together, for open(any_ranks=True). rows: one list over
                    all ranks, in rank order, whose first extent is divided anew; each rank gets as
                    many rows as its shape asks for, evenly without a shape. same: equal on all

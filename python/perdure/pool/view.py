@@ -20,6 +20,7 @@ _VERSION = ("version", "parent", "committed_ns", "abandoned")
 _ARRAY = ("name", "part", "type", "extents", "mode", "checksums", "size_bytes")
 _FILE = ("path", "full_path", "bytes")
 _DRAINED = ("version", "incarnation", "ranks", "bytes", "written", "complete")
+_NAMES_MAX = 12
 ITERATION = "iteration"  # the scalar of perdure_scalar() that counts iterations
 
 
@@ -97,17 +98,38 @@ def print_versions(pool: _core.PoolReport, console: Screen) -> None:
     console.print(made if pool.versions else "no versions yet")
 
 
+def room_bytes(entry: _core.ArrayEntry) -> int:
+    """What all copies of an array take in the file."""
+    return entry.copies * entry.stride_bytes
+
+
+def unopened_of(rank: _core.RankReport) -> list[_core.ArrayEntry]:
+    """The arrays of its newest version that nobody had open when it was committed."""
+    if rank.catalogue is None:
+        return []
+    names = set(map(tuple, rank.catalogue.unopened))
+    return [entry for entry in rank.catalogue.arrays if (entry.name, entry.part) in names]
+
+
 def _rank_json(rank: _core.RankReport) -> dict:
     from perdure.api.meanings import kinds_of
     from perdure.pool.values import scalar_json
 
     catalogue = rank.catalogue
     kinds = kinds_of(catalogue)
+    unopened = {(entry.name, entry.part) for entry in unopened_of(rank)}
     return {
         **fields(rank, ("rank", "path", "file_bytes", "usable", "complete_versions")),
         "committed_ns": catalogue.committed_ns if catalogue else None,
         "iteration": iteration_of(catalogue),
-        "arrays": [fields(entry, _ARRAY) for entry in catalogue.arrays] if catalogue else [],
+        "arrays": [
+            {
+                **fields(entry, _ARRAY),
+                "room_bytes": room_bytes(entry),
+                "opened": (entry.name, entry.part) not in unopened,
+            }
+            for entry in (catalogue.arrays if catalogue else ())
+        ],
         "scalars": [
             scalar_json(scalar, kinds)
             for scalar in (catalogue.scalars if catalogue else ())
@@ -135,6 +157,7 @@ def print_pool(pool: _core.PoolReport, console: Screen) -> None:
             else "\nof the ranks' newest versions:"
         )
         console.print(_contents_table(held, len(readable), alike))
+        _print_unopened(readable, console)
     print_findings(pool, console)
 
 
@@ -197,6 +220,22 @@ def _contents_table(held: list, ranks_of_all: int, alike: bool) -> Table:
     for *cells, ranks in held:
         made.add_row(*cells, *([] if alike else [ranks_text(ranks, ranks_of_all)]))
     return made
+
+
+def _print_unopened(readable: list[_core.RankReport], console: Screen) -> None:
+    """What a version carries on, and takes room for, although the program has it no more."""
+    found = [entry for rank in readable for entry in unopened_of(rank)]
+    names = list(dict.fromkeys(name_text(entry) for entry in found))
+    if not names:
+        return
+    shown = ", ".join(names[:_NAMES_MAX]) + (" …" if len(names) > _NAMES_MAX else "")
+    counted = "1 array is" if len(names) == 1 else f"{len(names)} arrays are"
+    console.print(
+        f"{counted} carried on although the job did not open them:"
+        f" {shown}, with {bytes_text(sum(map(room_bytes, found)))} of room.\nTo drop one, let the"
+        " program open it as it is stored, and remove it: perdure_array_remove(), or in Python"
+        " pool.remove(pool.array(name))"
+    )
 
 
 def print_findings(pool: _core.PoolReport, console: Screen) -> None:

@@ -8,9 +8,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from perdure.energy.formulas.model import Machine, time_optimal_work, time_per_work
+from perdure.pages.page import unbroken
 from perdure.report.job import Job
-from perdure.units import bytes_text, seconds_text
+from perdure.units import bytes_text
+from perdure.units import seconds_text as plain_seconds
 
+seconds_text = unbroken(plain_seconds)
 DEAR = 0.05  # a share of the time that commits may well take
 SLOW_START = 0.2  # of the time, and _SLOW_START_S, from which it is named
 _SLOW_START_S = 60.0
@@ -129,14 +132,14 @@ class Judgement:
             if each.now_share is not None and each.now_share - each.best_share < _WORTH:
                 continue
             every = seconds_text(each.mtbf_s)
-            when = f"With a failure every {every}" if self.mtbf_s else f"If one came every {every}"
+            when = "With a failure" if self.mtbf_s else "If a failure came"
             now = "the job does not end"
             if each.now_share is not None:
                 now = f"that costs {_percent(each.now_share)}"
             return [Advice(
-                f"{when}, a commit after {seconds_text(each.best_s)} of computing would be best, "
-                f"and cost {_percent(each.best_share)} of the time. Now it comes after "
-                f"{seconds_text(self.job.interval_s or 0)}, and {now}."
+                f"{when} every {every}, a commit after {seconds_text(each.best_s)} of computing "
+                f"would be best, and cost {_percent(each.best_share)} of the time. "
+                f"Now it comes after {seconds_text(self.job.interval_s or 0)}, and {now}."
             )]
         return []
 

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What docs/cpp.md leaves out.
+#include <perdure/perdure.hpp>
+#include <random>
+#include <string>
+
+void run(perdure::Pool& pool);
+
+void run(perdure::Pool& pool) {
+  // snippet
+}
