@@ -131,7 +131,7 @@ Status DeviceBuffer::hold_stream() {
   return wait_until_free();
 }
 
-// Somebody else may have waited, and have been told what failed here.
+// Somebody else may have waited, to whom what failed here was reported.
 Status DeviceBuffer::check_none_failed() const {
   if (accelerator_.failed_waits() == failed_waits_) return Status::success();
   return {Code::io_error,
