@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* bench_window_making WINDOWS: nanoseconds for making and freeing a window of 64 bytes, and of memory
- * that the ranks share, as one JSON object. Plain MPI: it is run as it is, and with its windows made
- * persistent by the environment (python/perdure_bench/windows_making.py).
+/* bench_window_making WINDOWS: nanoseconds for making and freeing a window of 64 bytes, and one of
+ * memory that the ranks share, as one JSON object. Plain MPI: it is run as it is, and with its
+ * windows made persistent by the environment (python/perdure_bench/windows_making.py).
  *
  * Of the batches of WINDOWS windows each the fastest counts, by the slowest rank. */
 #include <mpi.h>

@@ -188,11 +188,10 @@ ExposedPart part_of(const VersionedArray& array, const Memory& memory) {
 }
 
 // What direct copies must know of the window's epochs. Collective.
-void watch_epochs(Window& window, MPI_Comm comm) {
+void watch_epochs(Window& window) {
   window.lock_uses = std::vector<std::atomic<std::uint32_t>>(window.exposure.targets.size());
   if (mpi_copies_one_run || !window.exposure.shared) return;
-  window.posts = PostBoard::create(comm);
-  if (window.posts != nullptr) window.target_locks = TargetLocks::create(comm);
+  window.boards = window.pool->take_boards();
 }
 
 Status expose_half(Window& whole, std::uint32_t copy, const Memory& memory, MPI_Info info) {
@@ -203,7 +202,7 @@ Status expose_half(Window& whole, std::uint32_t copy, const Memory& memory, MPI_
   PERDURE_TRY_ASSIGN(const ExposedPool* const pool, whole.pool->exposed());
   PERDURE_TRY_ASSIGN(half->exposure, expose(whole.pool->group(), *pool, part, info));
   half->handle = half->exposure.window;
-  watch_epochs(*half, whole.pool->group().comm());
+  watch_epochs(*half);
   half->array = whole.array;
   half->whole = &whole;
   whole.halves.push_back(std::move(half));
@@ -216,7 +215,7 @@ Status expose_window(Window& window, const Memory& memory, MPI_Info info) {
   PERDURE_TRY_ASSIGN(window.exposure,
                      expose(window.pool->group(), *pool, part_of(*window.array, memory), info));
   window.handle = window.exposure.window;
-  watch_epochs(window, window.pool->group().comm());
+  watch_epochs(window);
   const bool alone = window.pool->group().ranks() == 1;
   if (window.flavor == WindowFlavor::shared && !window.exposure.shared && !alone) {
     return {Code::unsupported,
@@ -230,10 +229,15 @@ Status expose_window(Window& window, const Memory& memory, MPI_Info info) {
   return Status::success();
 }
 
+void withdraw_one(Window& window) {
+  withdraw(window.exposure);
+  window.pool->give_back(std::move(window.boards));
+}
+
 void withdraw_all(Window& window) {
-  for (const auto& half : window.halves) withdraw(half->exposure);
+  for (const auto& half : window.halves) withdraw_one(*half);
   window.halves.clear();
-  if (window.exposure.made) withdraw(window.exposure);
+  if (window.exposure.made) withdraw_one(window);
 }
 
 // Collective.

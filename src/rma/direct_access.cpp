@@ -79,7 +79,8 @@ bool may_access(Window& window, int target, std::int64_t bytes, int& error) {
     return has_lock(window, target, bytes, error);
   }
   if (window.fenced.load(std::memory_order_relaxed)) return true;
-  return window.posts != nullptr && window.posts->is_posted(static_cast<std::size_t>(target));
+  return window.boards.posts != nullptr &&
+         window.boards.posts->is_posted(static_cast<std::size_t>(target));
 }
 
 int show_type(const Window& window, int target, MPI_Datatype type) {

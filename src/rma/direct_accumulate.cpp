@@ -39,8 +39,8 @@ void let_mpi_work() {
 
 bool await_access(Window& window, int target, int& error) {
   const auto rank = static_cast<std::size_t>(target);
-  if (window.locks == 0 && !window.fenced && window.posts->is_started(rank)) {
-    while (!window.posts->is_posted(rank)) let_mpi_work();
+  if (window.locks == 0 && !window.fenced && window.boards.posts->is_started(rank)) {
+    while (!window.boards.posts->is_posted(rank)) let_mpi_work();
   }
   return may_access(window, target, least_awaited_bytes, error);
 }
@@ -48,9 +48,9 @@ bool await_access(Window& window, int target, int& error) {
 // Of a target's memory, for one call.
 template <typename Do>
 void with_lock(Window& window, int target, const Do& change) {
-  window.target_locks->lock(static_cast<std::size_t>(target));
+  window.boards.target_locks->lock(static_cast<std::size_t>(target));
   change();
-  window.target_locks->unlock(static_cast<std::size_t>(target));
+  window.boards.target_locks->unlock(static_cast<std::size_t>(target));
 }
 
 // The maps of a call's sides; `origin` is the target's where the origin does not matter.

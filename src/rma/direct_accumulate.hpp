@@ -51,7 +51,7 @@ bool accumulated_directly(Window& window, const Swap& call, int& error);
 // The same of any persistent window; what every accumulating call is asked first.
 template <typename Accumulating>
 bool is_accumulated_here(Window& window, const Accumulating& call, int& error) {
-  return !mpi_copies_one_run && window.target_locks != nullptr &&
+  return !mpi_copies_one_run && window.boards.target_locks != nullptr &&
          accumulated_directly(window, call, error);
 }
 

@@ -62,8 +62,8 @@ MPI_Info shared_info(MPI_Info from) {
   return info;
 }
 
-// Where a part is mapped: large ones so that the kernel can use huge pages. MPICH looks at each page
-// of the memory that it is asked for, so that small parts ask for no more.
+// Where a part is mapped: large ones so that the kernel can use huge pages. MPICH looks at each
+// page of the memory that it is asked for, so that small parts ask for no more.
 std::uint64_t alignment_of(const ExposedPart& part) {
   return part.bytes() >= huge_page_bytes ? huge_page_bytes : view_page_bytes;
 }

@@ -86,7 +86,7 @@ int win_fence(int assertion, MPI_Win win) {
 // Counted before MPI does it: an origin may get to know of it from MPI before this call returns.
 int win_post(MPI_Group group, int assertion, MPI_Win win) {
   Window* window = find_window(win);
-  if (window != nullptr && window->posts != nullptr) window->posts->post(group);
+  if (window != nullptr && window->boards.posts != nullptr) window->boards.posts->post(group);
   return WindowCalls::Win_post::real(group, assertion, win);
 }
 
@@ -95,7 +95,7 @@ int win_start(MPI_Group group, int assertion, MPI_Win win) {
   Window* window = find_window(win);
   if (error != MPI_SUCCESS || window == nullptr) return error;
   set(window->fenced, false);
-  if (window->posts != nullptr) window->posts->start(group);
+  if (window->boards.posts != nullptr) window->boards.posts->start(group);
   return error;
 }
 
@@ -104,7 +104,7 @@ int win_complete(MPI_Win win) {
   Window* window = find_window(win);
   if (error != MPI_SUCCESS || window == nullptr) return error;
   set(window->pending, false);
-  if (window->posts != nullptr) window->posts->complete();
+  if (window->boards.posts != nullptr) window->boards.posts->complete();
   return error;
 }
 

@@ -32,6 +32,12 @@ namespace perdure {
 
 class WindowPool;
 
+// What ranks of a node tell each other of a window, in memory that they share.
+struct WindowBoards {
+  std::unique_ptr<PostBoard> posts;           // null: no copies after MPI_Win_start
+  std::unique_ptr<TargetLocks> target_locks;  // null: accumulates are MPI's
+};
+
 enum class WindowFlavor : std::uint8_t { create, allocate, shared, dynamic };
 
 struct Window {
@@ -62,8 +68,7 @@ struct Window {
 
   // Of each target in its passive-target epoch: see direct_access.cpp. 0 from before its end on.
   std::vector<std::atomic<std::uint32_t>> lock_uses;
-  std::unique_ptr<PostBoard> posts;                    // null: no copies after MPI_Win_start
-  std::unique_ptr<TargetLocks> target_locks;           // null: accumulates are MPI's
+  WindowBoards boards;
   std::array<std::uint64_t, trigger_count> reached{};  // how often each call was made
 
   bool in_pool() const { return exposure.made; }

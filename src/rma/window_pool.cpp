@@ -187,6 +187,22 @@ Result<const ExposedPool*> WindowPool::exposed() {
   return &*exposed_;
 }
 
+WindowBoards WindowPool::take_boards() {
+  WindowBoards boards;
+  if (!boards_.empty()) {
+    boards = std::move(boards_.back());
+    boards_.pop_back();
+    return boards;
+  }
+  boards.posts = PostBoard::create(group_->comm());
+  if (boards.posts != nullptr) boards.target_locks = TargetLocks::create(group_->comm());
+  return boards;
+}
+
+void WindowPool::give_back(WindowBoards boards) {
+  if (boards.target_locks != nullptr) boards_.push_back(std::move(boards));
+}
+
 // With its last window gone, what was erased is forgotten by a version of its own.
 Status WindowPool::settle() {
   if (!erased_) return Status::success();

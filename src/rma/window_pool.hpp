@@ -55,6 +55,11 @@ class WindowPool {
   // Collective the first time.
   Result<const ExposedPool*> exposed();
 
+  // Collective if there are none: those of a window before, or new ones. Where each post of that
+  // window had its start, as MPI requires, the counts go on from where they are.
+  WindowBoards take_boards();
+  void give_back(WindowBoards boards);
+
   void add(Window& window);
   // Collective, before it is removed: all ranks are about to free this window.
   Status agree_to_free(const Window& window);
@@ -89,7 +94,8 @@ class WindowPool {
   std::uint64_t restored_version_ = 0;
   std::vector<Window*> windows_;
   std::optional<ExposedPool> exposed_;
-  bool stays_ = false;  // open when it has no windows, until the program ends
+  std::vector<WindowBoards> boards_;  // that no window has, in the same order on all ranks
+  bool stays_ = false;                // open when it has no windows, until the program ends
   bool asynchronous_ = false;
   bool erased_ = false;  // something that no version has forgotten yet, of any rank
   std::mutex mutex_;
