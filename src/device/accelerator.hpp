@@ -68,6 +68,8 @@ class Accelerator {
   virtual Status wait(DriverHandle event) = 0;
   // For all that was asked of it, whatever has failed: nothing is stored to the host after that.
   virtual Status finish() = 0;
+  // How many waits have failed, whoever asked, where a failure is reported once to whoever waits.
+  virtual std::uint64_t failed_waits() const { return 0; }
   // null: no stream was named, and all that the program asked of the context is waited for.
   virtual Status follow(const ProgramStream* stream) = 0;
   virtual Status hold(const ProgramStream* stream, DriverHandle event) = 0;

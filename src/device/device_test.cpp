@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <thread>
 
 #include "base/data_checksum.hpp"
 #include "base/files.hpp"
@@ -223,6 +224,18 @@ TEST(Functions, bytes_pass_through_the_ring_in_order) {
   expect_ring_passes(*accelerators.ring_of(*accelerator, 64U << 10U).value(), memory, bytes,
                      others);
   EXPECT_TRUE(device.read<std::byte>(memory, bytes.size()) == others);
+}
+
+TEST(Functions, two_pools_call_them_one_at_a_time) {
+  QueueDevice device;
+  const auto use = [&device] {
+    Accelerators of_a_pool;
+    Accelerator* const accelerator = of_a_pool.by(device.functions());
+    for (int i = 0; i < 200; ++i) EXPECT_TRUE(accelerator->finish().ok());
+  };
+  std::thread other(use);
+  use();
+  other.join();
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 
 namespace perdure {
 namespace {
@@ -22,9 +23,19 @@ Status has_no_kernels() {
 
 }  // namespace
 
+std::shared_ptr<FunctionTurn> FunctionTurn::of(const void* context) {
+  static std::mutex mutex;
+  static auto& turns = *new std::map<const void*, std::weak_ptr<FunctionTurn>>;
+  const std::lock_guard<std::mutex> lock(mutex);
+  std::erase_if(turns, [](const auto& each) { return each.second.expired(); });
+  auto turn = turns[context].lock();
+  if (turn == nullptr) turns[context] = turn = std::make_shared<FunctionTurn>();
+  return turn;
+}
+
 Status FunctionAccelerator::call(int (*function)(void*), const char* name) {
   if (function == nullptr) return Status::success();
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const std::lock_guard<std::mutex> lock(turn_->mutex);
   const int result = function(functions_.context);
   return result == 0 ? Status::success() : failed(name, result);
 }
@@ -32,7 +43,7 @@ Status FunctionAccelerator::call(int (*function)(void*), const char* name) {
 Status FunctionAccelerator::copy(void* to, const void* from, std::uint64_t bytes,
                                  CopyDirection direction) {
   if (bytes == 0) return Status::success();
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const std::lock_guard<std::mutex> lock(turn_->mutex);
   const int result =
       functions_.copy(functions_.context, to, from, bytes, static_cast<int>(direction));
   return result == 0 ? Status::success() : failed("copy", result);
@@ -42,7 +53,7 @@ Result<DeviceAddress> FunctionAccelerator::allocate(std::uint64_t bytes) {
   if (functions_.allocate == nullptr) {
     return Status(Code::no_space, "perdure_device has no `allocate`");
   }
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const std::lock_guard<std::mutex> lock(turn_->mutex);
   void* const made =
       functions_.allocate(functions_.context, nullptr, std::max<std::uint64_t>(bytes, 1));
   if (made == nullptr) {
@@ -52,7 +63,7 @@ Result<DeviceAddress> FunctionAccelerator::allocate(std::uint64_t bytes) {
 }
 
 void FunctionAccelerator::release(DeviceAddress memory) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const std::lock_guard<std::mutex> lock(turn_->mutex);
   (void)functions_.allocate(functions_.context, pointer_to(memory), 0);
 }
 
@@ -61,7 +72,12 @@ Status FunctionAccelerator::register_host(std::byte*, std::uint64_t) {
 }
 
 Status FunctionAccelerator::finish() {
-  return call(functions_.wait, "wait");
+  if (functions_.wait == nullptr) return Status::success();
+  const std::lock_guard<std::mutex> lock(turn_->mutex);
+  const int result = functions_.wait(functions_.context);
+  if (result == 0) return Status::success();
+  ++turn_->failed_waits;  // before anybody else waits
+  return failed("wait", result);
 }
 
 Status FunctionAccelerator::follow(const ProgramStream*) {

@@ -3,19 +3,32 @@
 // An accelerator by functions of the program. It has no kernels, and registers nothing: bytes pass
 // through the host ring, where the processor sums them.
 //
-// One wait is for all that was asked before, so events are nothing more than that. The program's
-// functions are called by one thread at a time.
+// One wait is for all that was asked before, so events are nothing more than that. It may tell a
+// failure once, to whoever waits: of another array, or in another pool. So failures are counted.
+//
+// Threads: functions of one context are called by one at a time, whichever pools they serve.
 #pragma once
 
+#include <atomic>
+#include <memory>
 #include <mutex>
 
 #include "device/accelerator.hpp"
 
 namespace perdure {
 
+// Of one context, in all pools of the process.
+struct FunctionTurn {
+  std::mutex mutex;
+  std::atomic<std::uint64_t> failed_waits{0};
+
+  static std::shared_ptr<FunctionTurn> of(const void* context);
+};
+
 class FunctionAccelerator final : public Accelerator {
  public:
-  explicit FunctionAccelerator(const DeviceFunctions& functions) : functions_(functions) {}
+  explicit FunctionAccelerator(const DeviceFunctions& functions)
+      : functions_(functions), turn_(FunctionTurn::of(functions.context)) {}
 
   DriverHandle context() const override { return nullptr; }
   bool has_sums() const override { return false; }
@@ -32,6 +45,7 @@ class FunctionAccelerator final : public Accelerator {
   Status record(DriverHandle) override { return Status::success(); }
   Status wait(DriverHandle) override { return finish(); }
   Status finish() override;
+  std::uint64_t failed_waits() const override { return turn_->failed_waits; }
   // Whatever stream is named: they know the program's queue themselves.
   Status follow(const ProgramStream*) override;
   Status hold(const ProgramStream*, DriverHandle) override;
@@ -50,7 +64,7 @@ class FunctionAccelerator final : public Accelerator {
   Status copy(void* to, const void* from, std::uint64_t bytes, CopyDirection direction);
 
   const DeviceFunctions functions_;
-  std::mutex mutex_;
+  const std::shared_ptr<FunctionTurn> turn_;
 };
 
 }  // namespace perdure

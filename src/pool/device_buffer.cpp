@@ -105,6 +105,7 @@ Status DeviceBuffer::clear() {
 
 Status DeviceBuffer::take(std::uint32_t copy) {
   saved_ = false;
+  failed_waits_ = accelerator_.failed_waits();
   const ProgramStream* const stream = with_.accelerators.stream();
   PERDURE_TRY(accelerator_.follow(stream));
   Status taken;
@@ -128,6 +129,14 @@ Status DeviceBuffer::wait_until_free() {
 Status DeviceBuffer::hold_stream() {
   if (accelerator_.hold(with_.accelerators.stream(), free_.handle()).ok()) return Status::success();
   return wait_until_free();
+}
+
+// Somebody else may have waited, to whom what failed here was reported.
+Status DeviceBuffer::check_none_failed() const {
+  if (accelerator_.failed_waits() == failed_waits_) return Status::success();
+  return {Code::io_error,
+          "a wait for its device failed during the commit, with which some of its bytes may not "
+          "have come; commit again, or start the program again from the last version"};
 }
 
 // Of all contents, with the sums of whole blocks.
@@ -175,6 +184,7 @@ Result<std::uint64_t> DeviceBuffer::save(std::uint32_t copy, const CopySums& sum
                          [&](std::uint64_t begin, const std::byte* at, std::uint64_t count) {
                            return store({begin / page, (begin + count + page - 1) / page}, at);
                          })));
+    PERDURE_TRY(check_none_failed());
     return entry_.size_bytes;
   }
   auto saved = by_changes_ ? finish_changes(copy, sums) : finish_transfer(copy, sums);

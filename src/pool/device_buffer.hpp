@@ -118,6 +118,7 @@ class DeviceBuffer {
   }
   ChangeTables tables_of(std::uint32_t copy) const;
   std::uint64_t* host_sums() const { return reinterpret_cast<std::uint64_t*>(staging_.at()); }
+  Status check_none_failed() const;
   Status transfer(std::uint32_t copy);
   Status store_changes(std::uint32_t copy);
   Result<std::uint64_t> finish_transfer(std::uint32_t copy, const CopySums& sums);
@@ -147,8 +148,9 @@ class DeviceBuffer {
   PinnedMemory staging_;                   // sums and list on their way to the host
   AcceleratorEvent free_;                  // the buffer may be stored to
   AcceleratorEvent done_;
-  bool all_ = false;    // log: take() had all stored
-  bool saved_ = false;  // the last save() succeeded, and its version is not there yet
+  std::uint64_t failed_waits_ = 0;  // at the last take()
+  bool all_ = false;                // log: take() had all stored
+  bool saved_ = false;              // the last save() succeeded, and its version is not there yet
 };
 
 }  // namespace perdure

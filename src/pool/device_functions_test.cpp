@@ -28,12 +28,12 @@ class DeviceFunctionsTest : public PoolTest {
   ~DeviceFunctionsTest() override { pool_.reset(); }  // before the device goes
 
   VersionedArray* array_at(ArrayMode mode, std::byte* buffer, const DeviceFunctions* device,
-                           std::uint64_t count) {
+                           std::uint64_t count, const char* name = "u") {
     ArrayOptions options;
     options.buffer = buffer;
     options.device = device;
     options.keep_contents = options.of_program = true;
-    return array("u", shape(mode, count), options);
+    return array(name, shape(mode, count), options);
   }
   std::uint64_t commit() {
     const auto version = pool_->commit();
@@ -177,6 +177,29 @@ TEST_P(ModesByFunctions, after_a_failed_commit_the_next_one_has_all) {
   device_.failing = 0;
   EXPECT_EQ(commit(), 2U);
   EXPECT_EQ(after_crash(), words_of(2));
+}
+
+// A wait tells once that a copy failed, and the program may be who waits.
+TEST_P(ModesByFunctions, a_failure_that_the_program_is_told_fails_the_commit) {
+  QueueDevice other;
+  const DeviceFunctions of_other = other.functions();
+  std::byte* const buffer = device_.place(elements * 8);
+  open();
+  array_ = array_at(GetParam(), other.place(elements * 8), &of_other, elements, "a");
+  VersionedArray* const lost = array_at(GetParam(), buffer, &functions_, elements);
+  ASSERT_TRUE(pool_->restart().ok());
+  device_.store(buffer, words_of(1));
+  commit();
+  std::promise<void> told;
+  other.gate = told.get_future().share();
+  device_.store(buffer, words_of(2));
+  device_.loses = true;
+  ASSERT_TRUE(pool_->commit_begin().ok());
+  EXPECT_EQ(pool_->before_write(*lost).code(), Code::io_error);
+  told.set_value();
+  EXPECT_EQ(pool_->commit_wait().status().code(), Code::io_error);
+  EXPECT_EQ(commit(), 2U);
+  pool_.reset();
 }
 
 TEST_P(ModesByFunctions, sizes_follow_the_program) {

@@ -428,7 +428,7 @@ int win_detach(MPI_Win win, const void* base) {
   if (error != MPI_SUCCESS || window == nullptr) return error;
   const auto found = window->attached.find(base);
   if (found == window->attached.end()) return MPI_SUCCESS;
-  const Status closed = window->pool->detach(*found->second);
+  const Status closed = window->pool->detach(*window, *found->second);
   window->attached.erase(found);
   if (window->attached.empty()) window->last_part = 0;
   return closed.ok() ? MPI_SUCCESS : raise_on_window(win, closed);

@@ -47,6 +47,7 @@ struct Window {
   WindowPool* pool = nullptr;
   VersionedArray* array = nullptr;                       // null: dynamic
   std::multimap<const void*, VersionedArray*> attached;  // regions of a dynamic window, by address
+  bool detached_held = false;                            // a version has one that was detached
   std::uint32_t last_part = 0;                           // the highest number of one so far
   bool plain_regions = false;  // one stays plain (plain_window.hpp), and so will all after it
 

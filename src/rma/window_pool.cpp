@@ -63,12 +63,21 @@ Status agree_to_join(Group& group, const Status& local, std::span<std::uint64_t>
   return agree_max(group, local, seen);
 }
 
+bool is_held(const VersionedArray& array) {
+  return array.committed() || array.part_of_version() != 0;
+}
+
+// By a version, on this rank: each has regions of its own.
+bool is_held(const Window& window) {
+  if (window.detached_held || (window.array != nullptr && is_held(*window.array))) return true;
+  return std::ranges::any_of(window.attached,
+                             [](const auto& each) { return is_held(*each.second); });
+}
+
 }  // namespace
 
 Status WindowPool::check_same(const WindowOptions& options, MPI_Comm comm) const {
-  int comparison = MPI_UNEQUAL;
-  PMPI_Comm_compare(group_->comm(), comm, &comparison);
-  if (comparison != MPI_CONGRUENT && comparison != MPI_IDENT) {
+  if (!has_ranks_of(comm)) {
     return Status(Code::rank_mismatch, "the pool ", request_.path,
                   " belongs to a communicator with other ranks; give windows of each communicator "
                   "a pool of their own (perdure_pool)");
@@ -89,16 +98,24 @@ Status WindowPool::check_same(const WindowOptions& options, MPI_Comm comm) const
   return Status::success();
 }
 
-// Without windows it is only for those that are made in the way of its first.
-bool WindowPool::is_kept_for(const WindowOptions& options) const {
-  return !windows_.empty() || options.by_environment;
+// Without windows it is only for those that are made in the way of its first. Closing it is for its
+// own ranks; others learn that they are not these.
+bool WindowPool::is_kept_for(const WindowOptions& options, MPI_Comm comm) const {
+  if (!windows_.empty() || !has_ranks_of(comm)) return true;
+  return options.by_environment && check_same(options, comm).ok();
+}
+
+bool WindowPool::has_ranks_of(MPI_Comm comm) const {
+  int comparison = MPI_UNEQUAL;
+  PMPI_Comm_compare(group_->comm(), comm, &comparison);
+  return comparison == MPI_CONGRUENT || comparison == MPI_IDENT;
 }
 
 WindowPool* WindowPool::find_on_all(const Status& local, const WindowOptions& options,
                                     MPI_Comm comm) {
   WindowPool* const known = local.ok() ? open_pools().find(directory_of(options)) : nullptr;
-  const bool fits =
-      known != nullptr && known->is_kept_for(options) && known->check_same(options, comm).ok();
+  const bool fits = known != nullptr && known->is_kept_for(options, comm) &&
+                    known->check_same(options, comm).ok();
   std::uint64_t lacks = fits ? 0 : 1;
   const int error = max_over_ranks(comm, {&lacks, 1});
   return error == MPI_SUCCESS && lacks == 0 ? known : nullptr;
@@ -109,7 +126,7 @@ Result<WindowPool*> WindowPool::join(const Status& local, const WindowOptions& o
   PERDURE_TRY_ASSIGN(auto group, MpiGroup::create(comm));
   const std::string path = local.ok() ? directory_of(options) : "";
   WindowPool* known = local.ok() ? open_pools().find(path) : nullptr;
-  WindowPool* const left = known != nullptr && !known->is_kept_for(options) ? known : nullptr;
+  WindowPool* const left = known != nullptr && !known->is_kept_for(options, comm) ? known : nullptr;
   if (left != nullptr) known = nullptr;
   Status ready = local;
   if (ready.ok() && known != nullptr) ready = known->check_same(options, comm);
@@ -203,7 +220,10 @@ Status WindowPool::agree_to_free(const Window& window) {
   const std::lock_guard<std::mutex> lock(mutex_);
   const std::string freeing = "MPI_Win_free of window '" + window.options.name + "'";
   const CollectiveCall call(*group_, freeing.c_str());
-  return agree(*group_, Status::success());
+  std::uint64_t held = window.options.delete_at_free && is_held(window) ? 1 : 0;
+  PERDURE_TRY(agree_max(*group_, Status::success(), {&held, 1}));
+  erased_ = erased_ || held != 0;
+  return Status::success();
 }
 
 Result<bool> WindowPool::agree_to_end(const Window& window) {
@@ -221,11 +241,6 @@ Status WindowPool::remove(Window& window) {
   Status status;
   if (pool().commit_pending()) status = pool().commit_wait().status();
   const bool erase = window.options.delete_at_free;
-  const auto is_held = [](const VersionedArray& array) {
-    return array.committed() || array.part_of_version() != 0;
-  };
-  if (erase && window.array != nullptr) erased_ = erased_ || is_held(*window.array);
-  for (const auto& [base, array] : window.attached) erased_ = erased_ || (erase && is_held(*array));
   if (window.array != nullptr) {
     if (Status closed = pool().close_array(window.array, erase); !closed.ok()) status = closed;
   }
@@ -235,8 +250,9 @@ Status WindowPool::remove(Window& window) {
   return status;
 }
 
-Status WindowPool::detach(VersionedArray& array) {
+Status WindowPool::detach(Window& window, VersionedArray& array) {
   const std::lock_guard<std::mutex> lock(mutex_);
+  window.detached_held = window.detached_held || is_held(array);
   return pool().close_array(&array, true);
 }
 

@@ -5,7 +5,8 @@
 // A pool is opened and restarted by its first window and closed with its last one. Its windows have
 // the same ranks in the same order. The pool of all ranks that PERDURE_WINDOWS names stays open: a
 // program that makes windows again and again would open it each time, which takes twenty times as
-// long as a window. Another window of the program that names it closes it first.
+// long as a window. A window of these ranks that names it, or asks for other options, closes it
+// first.
 //
 // A commit and one-sided operations. A rank's contents may be taken when (a) all operations of the
 // epoch have arrived, and (b) none of the next epoch can arrive before the contents are taken.
@@ -68,7 +69,7 @@ class WindowPool {
   // Collective. Keeps or erases what the pool holds of the window.
   Status remove(Window& window);
   // Local. A region of a dynamic window is no part of the next version.
-  Status detach(VersionedArray& array);
+  Status detach(Window& window, VersionedArray& array);
 
   // Collective; `doing` is for people. `quiesce`: complete the operations of passive-target epochs
   // first, on all ranks.
@@ -80,7 +81,8 @@ class WindowPool {
   static Result<std::unique_ptr<WindowPool>> open(const WindowOptions& options,
                                                   std::unique_ptr<MpiGroup> group);
   Status check_same(const WindowOptions& options, MPI_Comm comm) const;
-  bool is_kept_for(const WindowOptions& options) const;
+  bool has_ranks_of(MPI_Comm comm) const;
+  bool is_kept_for(const WindowOptions& options, MPI_Comm comm) const;
   Status complete_operations();
   Status check_quiet() const;
   Status settle();
@@ -95,7 +97,7 @@ class WindowPool {
   std::vector<WindowBoards> boards_;  // that no window has, in the same order on all ranks
   bool stays_ = false;                // open when it has no windows, until the program ends
   bool asynchronous_ = false;
-  bool erased_ = false;  // something that no version has forgotten yet
+  bool erased_ = false;  // something that no version has forgotten yet, of any rank
   std::mutex mutex_;
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "rma/window_request.hpp"
 
+#include <filesystem>
 #include <map>
 #include <mutex>
 #include <numeric>
@@ -82,6 +83,10 @@ Result<WindowOptions> options_of_environment(const std::string& text) {
   PERDURE_TRY_ASSIGN(auto options, parse_window_environment(text));
   // A pool's own directory is made when the pool is opened, which agrees.
   PERDURE_TRY(Directory::make(options.pool.path, trust_unless(false)).status());
+  // It was made once, so that it stays where it is when the program goes to another directory.
+  std::error_code error;
+  const std::filesystem::path full = std::filesystem::absolute(options.pool.path, error);
+  if (!error) options.pool.path = full.string();
   read = {text, options};
   return options;
 }

@@ -264,6 +264,7 @@ def test_what_dlpack_can_not_show_is_refused(tmp_path):
                 return lambda: pool.array("u", (4, 3), buffer=Packed(at, contents, *given, **more))
             refused(TypeError, array(10), "kind 10", "docs/devices.md")
             refused(TypeError, array(1, 2), "DLPack 2")
+            refused(TypeError, array(1, 1, 2), "a copy of its memory")
             refused(TypeError, array(1, code=4), "kind 4", "64 bits")
             refused(perdure.InvalidArgument, array(1, 1, 1), "not writable")
             refused(perdure.InvalidArgument, array(1, strides=(1, 4)), "row-major")

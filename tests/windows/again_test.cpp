@@ -23,14 +23,31 @@ class Again : public Windows {
   void say(const std::string& rest) {
     ::setenv("PERDURE_WINDOWS", ("pool=" + pool("again") + ";" + rest).c_str(), 1);
   }
-  static MPI_Win make() {
+  static MPI_Win make(MPI_Comm comm = MPI_COMM_WORLD) {
     MPI_Win win = MPI_WIN_NULL;
     std::int64_t* base = nullptr;
-    EXPECT_EQ(
-        MPI_Win_allocate(64, 8, MPI_INFO_NULL, MPI_COMM_WORLD, static_cast<void*>(&base), &win),
-        MPI_SUCCESS)
+    EXPECT_EQ(MPI_Win_allocate(64, 8, MPI_INFO_NULL, comm, static_cast<void*>(&base), &win),
+              MPI_SUCCESS)
         << perdure_last_error();
     return win;
+  }
+  static MPI_Win make_dynamic() {
+    MPI_Win win = MPI_WIN_NULL;
+    EXPECT_EQ(MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_WORLD, &win), MPI_SUCCESS)
+        << perdure_last_error();
+    return win;
+  }
+  // This rank's, in the newest version.
+  static std::size_t arrays_held() {
+    MPI_Win win = make();
+    perdure_pool* held = nullptr;
+    perdure_pool_status status{};
+    std::size_t arrays = 0;
+    EXPECT_EQ(perdure_win_pool(win, &held), PERDURE_OK);
+    EXPECT_EQ(perdure_status(held, &status), PERDURE_OK);
+    EXPECT_EQ(perdure_arrays(held, status.version, nullptr, 0, &arrays), PERDURE_OK);
+    MPI_Win_free(&win);
+    return arrays;
   }
   // Descriptors of files in the pool of all ranks.
   std::size_t open_files() const {
@@ -102,6 +119,68 @@ TEST_F(Again, twin_windows_have_halves_where_they_were_asked_for) {
     }
     MPI_Win_free(&win);
   }
+}
+
+// Of a dynamic window each rank has regions of its own.
+TEST_F(Again, regions_of_one_rank_are_no_matter_of_the_others) {
+  for (int i = 0; i < 2; ++i) {
+    std::int64_t region[8] = {7};
+    MPI_Win win = make_dynamic();
+    if (rank() == 0) {
+      EXPECT_EQ(MPI_Win_attach(win, region, sizeof region), MPI_SUCCESS);
+    }
+    EXPECT_EQ(perdure_win_commit(win, nullptr), PERDURE_OK) << perdure_last_error();
+    if (rank() == 0 && i == 1) MPI_Win_detach(win, region);
+    MPI_Win_free(&win);
+    win = make();
+    MPI_Win_free(&win);
+    EXPECT_EQ(arrays_held(), 0U);
+  }
+}
+
+TEST_F(Again, a_pool_without_windows_is_opened_anew_with_other_options) {
+  MPI_Win win = make();
+  MPI_Win_free(&win);
+  say("mode=copy;commit=none;threads=2");
+  win = make();
+  EXPECT_NE(win, MPI_WIN_NULL);
+  MPI_Win_free(&win);
+}
+
+TEST_F(Again, a_pool_without_windows_is_not_closed_by_other_ranks) {
+  MPI_Win win = make();
+  MPI_Win_free(&win);
+  MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+  if (ranks() > 1 && rank() == 0) {
+    const std::string place = pool("again") + "/world";
+    MPI_Info info = make_info({{"perdure_name", "own"}, {"perdure_pool", place}});
+    std::int64_t* base = nullptr;
+    EXPECT_NE(MPI_Win_allocate(64, 8, info, MPI_COMM_SELF, static_cast<void*>(&base), &win),
+              MPI_SUCCESS);
+    EXPECT_NE(std::string(perdure_last_error()).find("communicator with other ranks"),
+              std::string::npos)
+        << perdure_last_error();
+    MPI_Info_free(&info);
+  }
+  win = make();
+  EXPECT_NE(win, MPI_WIN_NULL);
+  MPI_Win_free(&win);
+}
+
+TEST_F(Again, a_program_may_go_to_another_directory) {
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(directory_);
+  ::setenv("PERDURE_WINDOWS", "pool=near;mode=copy;commit=none", 1);
+  MPI_Win win = make();
+  MPI_Win_free(&win);
+  std::filesystem::current_path(before);
+  MPI_Comm others = MPI_COMM_NULL;
+  MPI_Comm_split(MPI_COMM_WORLD, rank(), 0, &others);
+  MPI_Comm_set_errhandler(others, MPI_ERRORS_RETURN);
+  win = make(others);
+  EXPECT_NE(win, MPI_WIN_NULL);
+  MPI_Win_free(&win);
+  MPI_Comm_free(&others);
 }
 
 }  // namespace

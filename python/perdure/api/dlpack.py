@@ -10,7 +10,7 @@ import numpy as np
 
 CPU, _CUDA, _CUDA_HOST, _CUDA_MANAGED = 1, 2, 3, 13
 _REACHED = (CPU, _CUDA, _CUDA_HOST, _CUDA_MANAGED)
-_READ_ONLY = 1
+_READ_ONLY, _COPIED = 1, 2
 _KINDS = {0: "i", 1: "u", 2: "f", 5: "c", 6: "b"}
 
 
@@ -83,6 +83,11 @@ def unpack(buffer: Any) -> Packed | None:
         versioned = _VersionedTensor.from_address(_pointer_in(capsule, b"dltensor_versioned"))
         if versioned.major != 1:
             raise TypeError(f"{type(buffer).__name__} shows DLPack {versioned.major}, and not 1")
+        if versioned.flags & _COPIED:
+            raise TypeError(
+                f"{type(buffer).__name__} shows a copy of its memory by DLPack, which would not"
+                " change when it does"
+            )
         writable = not versioned.flags & _READ_ONLY
         tensor = versioned.tensor
     else:

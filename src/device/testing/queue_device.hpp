@@ -118,23 +118,47 @@ class QueueDevice {
   std::atomic<std::uint64_t> calls{0};
   std::atomic<std::uint64_t> failing{0};     // this call fails; 0: none
   std::atomic<std::uint64_t> room_left{64};  // pieces that allocate() may give
+  std::atomic<bool> loses{false};            // the next copy is not made, which a wait tells once
+  std::shared_future<void> gate;             // before copies to the host; none: at once
 
  private:
   static constexpr std::size_t room = std::size_t{64} << 20U;
 
   static QueueDevice& of(void* context) { return *static_cast<QueueDevice*>(context); }
+  // One function at a time.
+  class Call {
+   public:
+    explicit Call(QueueDevice& device) : device_(device) {
+      EXPECT_FALSE(device_.called_.exchange(true)) << "two threads call at once";
+    }
+    ~Call() { device_.called_ = false; }
+    Call(const Call&) = delete;
+    Call& operator=(const Call&) = delete;
+
+   private:
+    QueueDevice& device_;
+  };
   bool fails() { return ++calls == failing; }
 
   static int copy(void* context, void* to, const void* from, std::size_t bytes, int direction) {
     QueueDevice& device = of(context);
+    const Call call(device);
     if (device.fails()) return 5;
-    device.copies_.ask(
-        [&device, to, from, bytes, direction] { device.copy_now(to, from, bytes, direction); });
+    const bool to_host = direction == static_cast<int>(CopyDirection::to_host);
+    if (to_host && device.gate.valid()) device.gate.wait();
+    device.copies_.ask([&device, to, from, bytes, direction] {
+      if (device.loses.exchange(false)) {
+        device.lost_ = true;
+      } else {
+        device.copy_now(to, from, bytes, direction);
+      }
+    });
     return 0;
   }
   static int copy_at_once(void* context, void* to, const void* from, std::size_t bytes,
                           int direction) {
     QueueDevice& device = of(context);
+    const Call call(device);
     if (device.fails()) return 5;
     device.program_.end_of_all().wait();
     device.copy_now(to, from, bytes, direction);
@@ -142,23 +166,28 @@ class QueueDevice {
   }
   static int follow(void* context) {
     QueueDevice& device = of(context);
+    const Call call(device);
     if (device.fails()) return 6;
     device.copies_.go_on_after(device.program_.end_of_all());
     return 0;
   }
   static int hold(void* context) {
     QueueDevice& device = of(context);
+    const Call call(device);
     if (device.fails()) return 7;
     device.program_.go_on_after(device.copies_.end_of_all());
     return 0;
   }
   static int wait(void* context) {
     QueueDevice& device = of(context);
+    const Call call(device);
     device.copies_.end_of_all().wait();
+    if (device.lost_.exchange(false)) return 9;
     return device.fails() ? 8 : 0;
   }
   static void* allocate(void* context, void* memory, std::size_t bytes) {
     QueueDevice& device = of(context);
+    const Call call(device);
     if (bytes == 0) {
       EXPECT_EQ(device.held_.erase(memory), 1U);
       ++device.room_left;
@@ -198,6 +227,8 @@ class QueueDevice {
   std::byte* shown_ = nullptr;   // what addresses say
   std::byte* inside_ = nullptr;  // the same memory, for the device alone
   std::size_t taken_ = 0;
+  std::atomic<bool> lost_{false};
+  std::atomic<bool> called_{false};
   std::map<void*, std::uint64_t> held_;
   SlowQueue program_{1};
   SlowQueue copies_{2};
