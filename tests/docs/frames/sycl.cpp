@@ -3,6 +3,7 @@
 #include <perdure/perdure.h>
 
 #include <cstddef>
+#include <exception>
 
 namespace sycl {
 struct queue {
