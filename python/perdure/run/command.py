@@ -103,8 +103,8 @@ RanksPerNode = Annotated[
 ]
 MinNodes = Annotated[
     int | None,
-    typer.Option(metavar="N", min=1, help="With --ranks-per-node: go on with fewer nodes, as long "
-                 "as N are left.", show_default="1"),
+    typer.Option(metavar="N", min=1, help="Go on with fewer nodes, as long as N are left; needs "
+                 "--ranks-per-node.", show_default="1"),
 ]
 Log = Annotated[
     Path | None,
