@@ -239,7 +239,7 @@ HOW: dict[str, list[How]] = {
     "docs/cli.md": [TEXT],
     "docs/cluster.md": [
         Aside(*_SLURM), Compiled("due.c"), Aside(*_SLURM), Aside(*_SLURM), Aside(*_SLURM),
-        Aside(*_SLURM), Aside(*_CAMPAIGN),
+        Aside(*_SLURM), Aside(*_SLURM), Aside(*_CAMPAIGN),
     ],
     "docs/cpp.md": [
         Compiled("pool.cpp"), Compiled("members.cpp"), Compiled("state.cpp"),
@@ -319,7 +319,13 @@ HOW: dict[str, list[How]] = {
         Aside("installing, pip", "`test_wheel.py` makes the wheel and installs it"),
         Python(times=2), Python(_STATE, other={"< 1000": "< 20"}), Python(_READ),
     ],
-    "docs/ranks.md": [Same("examples/strips.c"), Same("examples/strips.c")],
+    "docs/ranks.md": [
+        Same("examples/strips.c"), Same("examples/strips.c"),
+        Run("mpicc -O1 -o strips $EXAMPLES/strips.c "
+            "$(perdure config --mpi mpich --cflags --libs)\nmkdir -p here levels\n",
+            {"/scratch/me/levels": "$PWD/levels", "/mnt/pmem/strips": "here/strips",
+             "redundancy=xor:4": "redundancy=off"}),  # it needs nodes
+    ],
     "docs/report.md": [
         Run(_SOLVER),
         Run("cp $ROOT/docs/figures/hpccg.jsonl .\n", leave=Aside(*_BENCH)),
