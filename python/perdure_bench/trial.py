@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -113,7 +114,10 @@ def try_out(job: Job, kills: list[Rehearsal], pool: Path, answer: str) -> tuple[
     finally:
         shutil.rmtree(pool, ignore_errors=True)
     counted = judge(ran, answer)
-    counted["leftovers"] = len(watch.leftovers())
+    left = watch.leftovers()
+    if left:
+        print(f"perdure bench kill: left in /dev/shm: {', '.join(left)}", file=sys.stderr)
+    counted["leftovers"] = len(left)
     return ran, counted
 
 
