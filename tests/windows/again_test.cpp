@@ -90,6 +90,13 @@ TEST_F(Again, a_window_that_was_freed_leaves_nothing) {
   ASSERT_EQ(perdure_win_pool(win, &held), PERDURE_OK);
   EXPECT_EQ(perdure_arrays(held, 0, nullptr, 0, &arrays), PERDURE_OK);
   EXPECT_EQ(arrays, 1U);
+  // A restart would find nothing either: the newest version has forgotten them.
+  perdure_version_info newest{};
+  std::size_t versions = 0;
+  ASSERT_EQ(perdure_versions(held, &newest, 1, &versions), PERDURE_OK);
+  ASSERT_GT(versions, 0U);
+  EXPECT_EQ(perdure_arrays(held, newest.version, nullptr, 0, &arrays), PERDURE_OK);
+  EXPECT_EQ(arrays, 0U);
   MPI_Win_free(&win);
 }
 
