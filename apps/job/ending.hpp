@@ -9,6 +9,8 @@
 #include <filesystem>
 #include <string>
 
+#include "job/run.hpp"
+
 namespace job {
 
 constexpr int mistake = 2;
@@ -21,6 +23,15 @@ inline int ended_at(const CLI::App& app, const CLI::ParseError& error, bool spea
     std::fprintf(stderr, "%s: %s (--help shows the options)\n", name.c_str(), error.what());
   }
   return mistake;
+}
+
+// Throws OptionsEnd.
+inline void parse(CLI::App& app, int argc, char** argv, bool speaks) {
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    throw OptionsEnd{ended_at(app, error, speaks)};
+  }
 }
 
 }  // namespace job

@@ -6,7 +6,7 @@
 
 #include "job/collective.hpp"
 #include "job/run.hpp"
-#include "job/stopwatch.hpp"
+#include "job/stepping.hpp"
 #include "mesh.hpp"
 #include "options.hpp"
 #include "report.hpp"
@@ -20,22 +20,11 @@ void simulate(const Options& options) {
   const bool goes_on = state.restore();
   Mesh mesh(state.blocks(), options.levels);
   goes_on ? mesh.gather() : mesh.begin();
-  Outcome outcome;
-  outcome.first_step = state.step;
-  outcome.old_ranks = state.old_ranks();
-  MPI_Barrier(MPI_COMM_WORLD);
-  const job::Stopwatch watch;
-  while (state.step < options.steps) {
-    ++state.step;
-    mesh.step(state.step);
-    if (state.step % options.adapt == 0) mesh.adapt();
-    if (state.step % options.every == 0 || state.step == options.steps) state.commit();
-  }
-  MPI_Barrier(MPI_COMM_WORLD);
-  outcome.loop_s = watch.seconds();
-  outcome.blocks = mesh.block_count();
-  outcome.hash = mesh.hash();
-  print_report(options, outcome);
+  const job::Stepped stepped = job::go_through(options, state, [&](std::uint64_t step) {
+    mesh.step(step);
+    if (step % options.adapt == 0) mesh.adapt();
+  });
+  print_report(options, {stepped, mesh.block_count(), mesh.hash()});
 }
 
 }  // namespace

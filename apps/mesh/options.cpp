@@ -4,7 +4,7 @@
 #include <CLI/CLI.hpp>
 
 #include "job/ending.hpp"
-#include "job/run.hpp"
+#include "job/stepping_command_line.hpp"
 #include "tree.hpp"
 
 namespace mesh {
@@ -12,22 +12,13 @@ namespace mesh {
 Options parse_options(int argc, char** argv, bool speaks) {
   Options options;
   CLI::App app("Heat on a mesh of blocks, whose number changes, on any number of ranks");
-  auto* pool = app.add_option("--pool", options.pool, "directory of the pool; default: none");
-  app.option_defaults()->always_capture_default();
+  auto* const pool = job::add_pool(app, options);
   app.add_option("--levels", options.levels, "how often a block may be divided")
       ->check(CLI::Range(0, levels_max));
-  app.add_option("--steps", options.steps, "number of steps");
   app.add_option("--adapt", options.adapt, "divide blocks and put them together each N steps")
       ->check(CLI::PositiveNumber);
-  app.add_option("--every", options.every, "commit each N steps")
-      ->check(CLI::PositiveNumber)
-      ->needs(pool);
-  app.add_flag("--json", options.json, "print facts, as lines of JSON, instead of a summary");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    throw job::OptionsEnd{job::ended_at(app, error, speaks)};
-  }
+  job::add_stepping(app, options, pool);
+  job::parse(app, argc, argv, speaks);
   return options;
 }
 

@@ -2,17 +2,14 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
+
+#include "job/stepping_options.hpp"
 
 namespace mesh {
 
-struct Options {
+struct Options : job::Stepping {
   int levels = 4;
-  std::uint64_t steps = 200;
   std::uint64_t adapt = 4;
-  std::uint64_t every = 1;
-  std::string pool;  // empty: nothing is kept
-  bool json = false;
 };
 
 // Throws job::OptionsEnd; `speaks`: this rank says what is wrong.

@@ -16,14 +16,14 @@ void print_report(const Options& options, const Outcome& outcome) {
                            {{"levels", options.levels},
                             {"steps", options.steps},
                             {"ranks", job::rank_count()},
-                            {"old_ranks", outcome.old_ranks},
-                            {"first_step", outcome.first_step}});
+                            {"old_ranks", outcome.stepped.old_ranks},
+                            {"first_step", outcome.stepped.first_step}});
     facts.print("blocks", outcome.blocks, "1", {{"hash", job::hex(outcome.hash)}});
-    facts.print("loop", outcome.loop_s, "s");
+    facts.print("loop", outcome.stepped.loop_s, "s");
   } else {
     std::printf("steps %" PRIu64 " to %" PRIu64 ": %" PRIu64 " blocks, hash %s, %.3f s\n",
-                outcome.first_step, options.steps, outcome.blocks, job::hex(outcome.hash).c_str(),
-                outcome.loop_s);
+                outcome.stepped.first_step, options.steps, outcome.blocks,
+                job::hex(outcome.hash).c_str(), outcome.stepped.loop_s);
   }
   std::fflush(stdout);
 }

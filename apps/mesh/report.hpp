@@ -3,16 +3,15 @@
 
 #include <cstdint>
 
+#include "job/stepping.hpp"
 #include "options.hpp"
 
 namespace mesh {
 
 struct Outcome {
+  job::Stepped stepped;
   std::uint64_t blocks = 0;
   std::uint64_t hash = 0;
-  std::uint64_t first_step = 0;
-  unsigned old_ranks = 0;  // that made the pool, if others than these; else 0
-  double loop_s = 0;
 };
 
 void print_report(const Options& options, const Outcome& outcome);

@@ -8,7 +8,7 @@
 
 #include "job/collective.hpp"
 #include "job/run.hpp"
-#include "job/stopwatch.hpp"
+#include "job/stepping.hpp"
 #include "options.hpp"
 #include "plasma.hpp"
 #include "report.hpp"
@@ -26,21 +26,9 @@ void simulate(const Options& options) {
   const bool goes_on = state.restore();
   Plasma plasma(rows, state.particles(), state.potential());
   goes_on ? plasma.migrate() : plasma.begin(options.particles);
-  Outcome outcome;
-  outcome.first_step = state.step;
-  outcome.old_ranks = state.old_ranks();
-  MPI_Barrier(MPI_COMM_WORLD);
-  const job::Stopwatch watch;
-  while (state.step < options.steps) {
-    ++state.step;
-    plasma.step(state.step);
-    if (state.step % options.every == 0 || state.step == options.steps) state.commit();
-  }
-  MPI_Barrier(MPI_COMM_WORLD);
-  outcome.loop_s = watch.seconds();
-  outcome.particles = plasma.particle_count();
-  outcome.hash = plasma.hash();
-  print_report(options, outcome);
+  const job::Stepped stepped =
+      job::go_through(options, state, [&](std::uint64_t step) { plasma.step(step); });
+  print_report(options, {stepped, plasma.particle_count(), plasma.hash()});
 }
 
 }  // namespace

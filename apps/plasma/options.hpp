@@ -2,17 +2,14 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
+
+#include "job/stepping_options.hpp"
 
 namespace plasma {
 
-struct Options {
+struct Options : job::Stepping {
   int cells = 64;
   std::uint64_t particles = 10000;
-  std::uint64_t steps = 200;
-  std::uint64_t every = 1;
-  std::string pool;  // empty: nothing is kept
-  bool json = false;
 };
 
 // Throws job::OptionsEnd; `speaks`: this rank says what is wrong.

@@ -8,6 +8,7 @@
 #include "device/testing/fake_gpu.hpp"
 #include "pool/copy_check.hpp"
 #include "pool/testing/pool_fixture.hpp"
+#include "pool/testing/words.hpp"
 #include "slow_tests.hpp"
 
 namespace perdure {
@@ -17,14 +18,10 @@ constexpr std::uint64_t block_words = (64U << 10U) / sizeof(std::int64_t);
 constexpr std::uint64_t page_words = 4096 / sizeof(std::int64_t);
 // Not a whole number of blocks, or pages.
 constexpr std::uint64_t elements = 3 * block_words + 5 * page_words + 77;
-using Words = std::vector<std::int64_t>;
 
-Words words_of(std::int64_t version, std::uint64_t count = elements) {
-  Words all(count);
-  for (std::uint64_t i = 0; i < count; ++i) {
-    all[i] = version * 1'000'003 + static_cast<std::int64_t>(i * i);
-  }
-  return all;
+using perdure::words_of;
+Words words_of(std::int64_t version) {
+  return words_of(version, elements);
 }
 
 class DeviceArrayTest : public PoolTest {

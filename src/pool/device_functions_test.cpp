@@ -3,20 +3,17 @@
 // Arrays in memory that only functions of the program reach.
 #include "device/testing/queue_device.hpp"
 #include "pool/testing/pool_fixture.hpp"
+#include "pool/testing/words.hpp"
 
 namespace perdure {
 namespace {
 
 // No whole number of blocks, or pages.
 constexpr std::uint64_t elements = (std::uint64_t{200} << 10U) / 8 + 77;
-using Words = std::vector<std::int64_t>;
 
-Words words_of(std::int64_t version, std::uint64_t count = elements) {
-  Words all(count);
-  for (std::uint64_t i = 0; i < count; ++i) {
-    all[i] = version * 1'000'003 + static_cast<std::int64_t>(i * i);
-  }
-  return all;
+using perdure::words_of;
+Words words_of(std::int64_t version) {
+  return words_of(version, elements);
 }
 
 class DeviceFunctionsTest : public PoolTest {
