@@ -78,7 +78,8 @@ PERDURE_API int perdure_win_restart(MPI_Win win, uint64_t* version);
 
 /* Mode twin: windows on the half of the last committed version and on the half that the next commit
  * will make the newest. They swap roles with every commit. MPI_WIN_BASE of each is its memory.
- * Each has epochs of its own; they are freed with `win`. Local. */
+ * Each has epochs of its own; they are freed with `win`. INVALID in other modes, and with
+ * PERDURE_WINDOWS unless that says halves=asked. Local. */
 PERDURE_API int perdure_win_halves(MPI_Win win, MPI_Win* consistent, MPI_Win* working);
 
 /* The pool of the window, for perdure_scalar(), perdure_array_open(), perdure_versions() and the
