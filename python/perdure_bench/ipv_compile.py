@@ -22,7 +22,7 @@ from perdure.programs import CLONE, ProgramFailed, find_program, output_of
 from perdure.progress import progress
 from perdure_bench.facts import Fact, take_turns
 
-_TARGET = 2.0
+_TARGET = 1.5
 _LEVELS = ("-O2", "-O3")
 _NESTS = 50
 _GENERATE = ("import nest_generator, random, sys; "
