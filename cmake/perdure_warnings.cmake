@@ -20,8 +20,9 @@ elseif(PERDURE_SANITIZER)
     -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(perdure_build_flags INTERFACE -fsanitize=${PERDURE_SANITIZER})
   # GCC says that ThreadSanitizer does not see fences, and may report what they order.
-  target_compile_options(perdure_build_flags INTERFACE
-    $<$<CXX_COMPILER_ID:GNU>:$<$<STREQUAL:${PERDURE_SANITIZER},thread>:-Wno-tsan>>)
+  if(PERDURE_SANITIZER STREQUAL "thread")
+    target_compile_options(perdure_build_flags INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-tsan>)
+  endif()
   # The checks leave GCC 12 paths on which it believes a string to be longer than its array.
   target_compile_options(perdure_build_flags INTERFACE
     $<$<CXX_COMPILER_ID:GNU>:-Wno-stringop-overread>)
