@@ -207,9 +207,10 @@ typedef struct perdure_array_options {
                      else and are of one array; any other, as malloc() gives it, is compared, as if
                      PERDURE_COMPARE were said. */
   int ranks;      /* enum perdure_ranks; 0: its box counts */
-  const perdure_device* device; /* copy and log: how `buffer`, which it needs, is reached; read in
-                                   the call. NULL: it is the host's, or an NVIDIA GPU's. Arrays with
-                                   the same functions and context share a device */
+  const perdure_device* device; /* copy and log: how `buffer` is reached, which it needs if there
+                                   are elements; read in the call. NULL: it is the host's, or an
+                                   NVIDIA GPU's. Arrays with the same functions and context share a
+                                   device */
 } perdure_array_options;
 
 typedef struct perdure_pool_status {

@@ -64,10 +64,14 @@ perdure::Result<perdure::ArrayShape> make_shape(int type, unsigned dimensions,
                              {shape, shape + dimensions}};
 }
 
-perdure::Result<perdure::DeviceFunctions> functions_of(const perdure_device& device, int mode,
+perdure::Result<perdure::DeviceFunctions> functions_of(const perdure_device& device,
+                                                       const perdure::ArrayShape& shape,
                                                        const void* buffer) {
   PERDURE_TRY(need(device.copy != nullptr, "a perdure_device needs at least `copy`"));
-  PERDURE_TRY(need(buffer != nullptr, "an array on a perdure_device needs a `buffer` there"));
+  const bool is_empty = std::ranges::find(shape.extents, 0U) != shape.extents.end();
+  PERDURE_TRY(
+      need(buffer != nullptr || is_empty, "an array on a perdure_device needs a `buffer` there"));
+  const int mode = static_cast<int>(shape.mode);
   PERDURE_TRY(need(mode == PERDURE_COPY || mode == PERDURE_LOG,
                    "an array on a perdure_device is in copy or log mode"));
   return perdure::DeviceFunctions{device.context, device.copy, device.follow,
@@ -86,8 +90,7 @@ Status open_array(perdure_pool* pool, const char* name, perdure::ArrayShape shap
   given.ranks = static_cast<perdure::RankRule>(options.ranks);
   perdure::DeviceFunctions functions;
   if (options.device != nullptr) {
-    PERDURE_TRY_ASSIGN(functions,
-                       functions_of(*options.device, static_cast<int>(shape.mode), options.buffer));
+    PERDURE_TRY_ASSIGN(functions, functions_of(*options.device, shape, options.buffer));
     given.device = &functions;
   }
   PERDURE_TRY_ASSIGN(auto opened, pool->pool->open_array(name, shape, given));

@@ -214,6 +214,20 @@ TEST_P(ModesByFunctions, sizes_follow_the_program) {
   EXPECT_EQ(after_crash(elements / 2 + 5), words_of(7, elements / 2 + 5));
 }
 
+TEST_P(ModesByFunctions, a_rank_without_elements_has_nothing_on_the_device) {
+  start(nullptr, &functions_, 0);
+  commit();
+  std::byte* const buffer = device_.place(elements * 8);
+  device_.store(buffer, words_of(3));
+  const Status grown = pool_->resize_array(*array_, {elements}, buffer);
+  ASSERT_TRUE(grown.ok()) << grown.message();
+  commit();
+  const Status shrunk = pool_->resize_array(*array_, {0}, nullptr);
+  ASSERT_TRUE(shrunk.ok()) << shrunk.message();
+  EXPECT_EQ(commit(), 3U);
+  EXPECT_EQ(after_crash(0), Words());
+}
+
 TEST_P(ModesByFunctions, a_run_on_the_processor_goes_on_on_the_device) {
   start(nullptr, nullptr);
   std::ranges::copy(words_of(1), words(array_));

@@ -11,6 +11,13 @@
 #include "pool/device_buffer.hpp"
 
 namespace perdure {
+namespace {
+
+// Where an array without elements lies that has no buffer on its device.
+std::byte nothing_on_device;
+
+}  // namespace
+
 VersionedArray::VersionedArray(Device& device, ParallelWriter& writer, const ArrayEntry& entry,
                                const Geometry& geometry, const ArrayOptions& options)
     : device_(device),
@@ -118,6 +125,7 @@ Status VersionedArray::allocate_buffers(const ArrayOptions& options) {
     PERDURE_TRY_ASSIGN(staging_, ArrayBuffer::make(entry_.size_bytes, tracked_));
   }
   if (options.device != nullptr) {
+    if (buffer_ == nullptr && entry_.size_bytes == 0) buffer_ = &nothing_on_device;
     PERDURE_TRY(take_device_buffer(*accelerators_->by(*options.device), buffer_));
   } else if (buffer_ != nullptr) {
     PERDURE_TRY(check_buffer(buffer_, entry_.size_bytes));
@@ -357,6 +365,7 @@ Status VersionedArray::fit() {
 // The buffer, with the contents, is memory of the same GPU.
 Status VersionedArray::resize_device_buffer(std::byte* given, const ArrayEntry& entry) {
   const DeviceFunctions* const functions = device_buffer_->accelerator().functions();
+  if (functions != nullptr && given == nullptr && entry.size_bytes == 0) given = &nothing_on_device;
   const auto accelerator = functions == nullptr || given == nullptr
                                ? accelerators_->of(given, entry.size_bytes)
                                : Result<Accelerator*>(accelerators_->by(*functions));
