@@ -7,7 +7,8 @@ they cost on a network is not modelled, nor is a parallel file system: the drain
 directory of a disk. A case has 4 ranks, or as many as there are cores if its scheme can do with
 them; where ranks outnumber the cores nothing is claimed, as what is done beside the solver then
 delays other ranks. A round runs every case once, in a new random order, and the cases of which
-nothing is claimed only every third one; a ratio compares runs of one round with equally many ranks.
+nothing is claimed only every third one; with --quick there are fewer rounds and iterations of the
+same problem, without those cases. A ratio compares runs of one round with equally many ranks.
 
     blocking_ratio  time that all commits kept the solver waiting, over that with the pool alone
     floor_ratio     the same, over a memcpy of the committed bytes at the same places of the loop
@@ -82,19 +83,19 @@ PATTERNS = (("partner", 4), ("xor:3", 6), ("rs:2+2", 4), ("rs:3+3", 6))
 
 @dataclass(frozen=True)
 class Size:
-    """Most ranks, points along an edge of each, iterations, rounds, and trials of each pattern."""
+    """Iterations, rounds, trials of each pattern. Other problems would have other ratios."""
 
-    ranks: int
-    edge: int
     iterations: int
-    every: int
     rounds: int
     trials: int
-    claims: bool
+    whole: bool  # claims something, and has the cases with more ranks than cores
 
 
-QUICK = Size(4, 32, 20, 5, 1, 20, False)
-FULL = Size(4, 140, 120, 10, 10, 1000, True)
+RANKS = 4  # the most
+EDGE = 140  # points along an edge of a rank's part
+EVERY = 10  # versions that are taken
+QUICK = Size(60, 1, 20, False)
+FULL = Size(120, 10, 1000, True)
 
 
 def measure(quick: bool) -> Iterator[Fact]:
@@ -126,11 +127,12 @@ class Bench:
 
     def ranks(self, case: Case) -> int:
         """Of a run of the case."""
-        return min(self.size.ranks, max(case.ranks_min, self.cores))
+        return min(RANKS, max(case.ranks_min, self.cores))
 
     def runs_of(self, number: int) -> list[tuple[Case, int]]:
         """Those of a round."""
-        return [run for run in self.runs if number % 3 == 0 or run[1] <= self.cores]
+        others = self.size.whole and number % 3 == 0
+        return [run for run in self.runs if others or run[1] <= self.cores]
 
     def run_rounds(self, advance: Callable[[], None]) -> list[dict[tuple[str, int], dict]]:
         """For each round, the report of each case with each number of ranks."""
@@ -147,10 +149,10 @@ class Bench:
         size = self.size
         self.drain.mkdir(parents=True, exist_ok=True)
         options = ("--protect", case.protect, "--pool", self.pools / "pool")
-        words = solve(self.solver, ranks, size.edge, size.iterations, *options)
+        words = solve(self.solver, ranks, EDGE, size.iterations, *options)
         program = words.index(str(self.solver.program))
         command = [*words[:program], "sh", "-c", _ON_A_NODE_OF_ITS_OWN, "sh", *words[program:]]
-        more = {"PERDURE_LEVELS": case.levels(size.every, self.drain)}
+        more = {"PERDURE_LEVELS": case.levels(EVERY, self.drain)}
         try:
             return last_report(job_output(command, f"hpccg, {case.name}", _LIMIT_S, more))
         finally:
@@ -169,12 +171,14 @@ def _facts(rounds: list[dict[tuple[str, int], dict]], bench: Bench) -> Iterator[
             for around in rounds
             if (case.name, ranks) in around
         ]
-        claims = bench.size.claims and ranks <= bench.cores
+        if not ran:
+            continue
+        claims = bench.size.whole and ranks <= bench.cores
         more = {
             "mpi": bench.solver.flavour,
             "ranks": ranks,
             "cores": bench.cores,
-            "edge": bench.size.edge,
+            "edge": EDGE,
             "state_bytes_per_rank": ran[0][0]["state_bytes_per_rank"],
         }
 
