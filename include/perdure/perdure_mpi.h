@@ -28,6 +28,11 @@
  *                       at the next commit or perdure_commit_wait(). Modes copy and log
  *   perdure_checksum    true or false; default as perdure_array_flags
  *   perdure_free        keep (default) or delete: what MPI_Win_free does to the contents
+ *   perdure_ranks       rows, same or by_hand: what becomes of the window where another number of
+ *                       ranks goes on (docs/ranks.md). Of the window that opens the pool this, or
+ *                       perdure_box, is PERDURE_ANY_RANKS. A row is a displacement unit
+ *   perdure_box         "16x64 of 64x64 at 48,0": the memory is these cells, in displacement units,
+ *                       of a global array; each rank has its own. Instead of perdure_ranks
  *   perdure_delay       virtual (default), wait or drain: enum perdure_delay
  *   perdure_job, perdure_emulate, perdure_threads, perdure_allow_older
  *                       as in perdure_options; all five on the window that opens the pool

@@ -138,7 +138,10 @@ Result<OpenOptions> open_options(const perdure_options* given) {
   options.belongs = [](const std::string& name) {
     return parse_level_file_name(name).has_value() || is_part_name(name);
   };
-  options.of_cached_file = [](const std::string& name) { return is_part_name(name); };
+  options.of_cached_file = [](const std::string& name) {
+    return is_part_name(name) || name.ends_with(".part-note");
+  };
+  options.recover_files = file_recovery();
   options.any_ranks = (from.flags & PERDURE_ANY_RANKS) != 0;
   options.any_job = (from.flags & PERDURE_ANY_JOB) != 0;
   options.trust = trust_unless((from.flags & PERDURE_ANY_OWNER) != 0);

@@ -357,11 +357,13 @@ Result<std::string> Restart::change_ranks() {
   PERDURE_TRY(lock_files());
   PERDURE_TRY_ASSIGN(census_, leased_.census(trust_));
   const std::uint32_t old = census_.job.ranks;
+  PERDURE_TRY_ASSIGN(const bool one, see_one_directory(group_, directory_, trust_));
   for (const PartFileFact& fact : census_.parts) {
-    if (!fact.part.in_use) continue;
+    if (!fact.part.in_use || one) continue;  // in one directory it is recovered first
     return Status(Code::rank_mismatch, "the pool ", directory_, " was made by ", old,
                   " ranks, and the cached file ", fact.part.path,
-                  " is committed with it, which no other number of ranks can take over; start ",
+                  " is committed with it, whose parts no other number of ranks can gather from "
+                  "several directories; start ",
                   old, " ranks");
   }
   if (const std::string damage = damage_in(census_); !damage.empty()) {
@@ -372,7 +374,6 @@ Result<std::string> Restart::change_ranks() {
   const auto held = held_by_files(census_);
   PERDURE_TRY_ASSIGN(const LevelChoice choice, choose(&census_, held));
   if (choice.level == RestartLevel::drain) return use_drained(&census_, held);
-  PERDURE_TRY_ASSIGN(const bool one, see_one_directory(group_, directory_, trust_));
   if (one && choice.level != RestartLevel::nodes) {
     JobRecord own = census_.job;
     own.lineage = census_.lineage();

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <climits>
 #include <cstdlib>
@@ -19,6 +20,7 @@
 #include "base/agreement.hpp"
 #include "base/checksum.hpp"
 #include "base/clock.hpp"
+#include "cache/pool_parts.hpp"
 #include "mpi/info.hpp"
 #include "mpi/mpi_group.hpp"
 #include "mpi/mpi_library.hpp"
@@ -26,6 +28,7 @@
 #include "mpiio/file_admin.hpp"
 #include "mpiio/file_ends.hpp"
 #include "mpiio/report.hpp"
+#include "pool/file_recovery.hpp"
 
 namespace perdure {
 
@@ -346,6 +349,23 @@ Status close_cached(OpenFile& open, bool discard) {
   file_table.remove(open.handle);
   note_closed(open);
   return closed.ok() ? given : closed;
+}
+
+}  // namespace
+
+namespace {
+
+Status recover_files_of(const std::string& pool, const JobId& job, std::uint64_t version,
+                        std::uint64_t incarnation) {
+  PoolVersion of;
+  std::copy_n(job.words, 2, of.job);
+  of.version = version;
+  of.incarnation = incarnation;
+  return recover_pool_parts(pool, of);
+}
+
+[[gnu::constructor]] void offer_recovery() {
+  set_file_recovery(recover_files_of);
 }
 
 }  // namespace

@@ -11,6 +11,8 @@
 namespace perdure {
 
 class CacheFile final : public MappedDevice {
+  static constexpr std::size_t by_kernel_from = 4096;  // fewer take longer than a page's fault
+
  public:
   using MappedDevice::MappedDevice;
 
@@ -21,8 +23,18 @@ class CacheFile final : public MappedDevice {
   }
 
   void copy(std::uint64_t offset, const void* source, std::size_t count) override {
-    primitives_.copy(writable(offset, count), source, count);
+    std::byte* const to = writable(offset, count);
+    const bool by_kernel = count >= by_kernel_from && mapped().is_untouched(offset, count);
+    if (!by_kernel || !mapped().write(offset, source, count)) primitives_.copy(to, source, count);
     counter_set().add_copy(count);
+  }
+
+  bool copy_from(std::uint64_t offset, int fd, std::uint64_t from, std::size_t count) override {
+    PERDURE_ASSERT(writable(offset, count) != nullptr);
+    if (count < by_kernel_from || !mapped().is_untouched(offset, count)) return false;
+    if (!mapped().copy_from(offset, fd, from, count)) return false;
+    counter_set().add_copy(count);
+    return true;
   }
 
   std::uint64_t copy_and_sum(std::uint64_t offset, const void* source, std::size_t count,

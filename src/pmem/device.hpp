@@ -88,6 +88,9 @@ class Device {
   // Grows to at least `size_bytes` and allocates it all; on failure the old size stays.
   virtual Status resize(std::uint64_t size_bytes) = 0;
 
+  // What was left untouched (FileDeviceOptions::copied_first) is touched, maybe in the background.
+  virtual void touch_pages() {}
+
   // Gives [offset, offset + count) space, where it has none; what had none reads as zeros.
   // Code::no_space leaves all as it was.
   virtual Status allocate(std::uint64_t offset, std::size_t count);
@@ -106,6 +109,13 @@ class Device {
   // The same, and the checksum of the bytes, which are read from memory once.
   virtual std::uint64_t copy_and_sum(std::uint64_t offset, const void* source, std::size_t count,
                                      DataChecksum kind);
+
+  // copy() of bytes of a file, without a way through this process. False: it can't be done so, and
+  // what is at `offset` is not known.
+  virtual bool copy_from(std::uint64_t offset, int fd, std::uint64_t from, std::size_t count) {
+    (void)offset, (void)fd, (void)from, (void)count;
+    return false;
+  }
 
   // This thread has stored to all of [offset, offset + count), whole granules, through base() and
   // by non-temporal stores: durable after fence(), no flush() needed.

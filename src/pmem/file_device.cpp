@@ -114,6 +114,7 @@ Result<std::unique_ptr<Device>> open_opened(FileHandle handle, const std::string
     PERDURE_TRY(lock(file, options));
   }
   PERDURE_TRY(classify(file, options.kind));
+  file.copied_first = options.copied_first && file.kind == FileKind::tmpfs;
   if (options.create) PERDURE_TRY(write_in_place(file.handle.fd(), path));
   // Of a part its blocks are allocated as they come, and so is what it shares.
   if (!options.read_only && !options.shared && !options.create) {

@@ -43,6 +43,9 @@ struct FileDeviceOptions {
   // created with `sparse_bytes` stay until Device::allocate() fills them.
   bool shared = false;
   std::uint64_t sparse_bytes = 0;
+  // Most of what is stored first comes by copy(): new pages are allocated and not touched until
+  // Device::touch_pages(). Of a file on tmpfs; others don't know it.
+  bool copied_first = false;
 };
 
 // Opens or creates `path`; a new file has size 0 until resize(). resize() allocates blocks

@@ -81,6 +81,45 @@ INSTANTIATE_TEST_SUITE_P(Kinds, FileDeviceTest,
                            return tested.param == FileKind::tmpfs ? "tmpfs" : "ordinary";
                          });
 
+// Copies, stores, and pages of which both are in: all that another process would see as well.
+TEST_P(FileDeviceTest, a_file_that_is_filled_by_copies_first_has_what_was_stored) {
+  auto device = open_or_die(pool(), {.kind = GetParam(), .create = true, .copied_first = true});
+  ASSERT_TRUE(device->resize(40 * mib).ok());
+  std::vector<std::byte> expected(40 * mib);
+  std::vector<std::byte> source(mib + 17);
+  for (std::size_t i = 0; i < source.size(); ++i) source[i] = static_cast<std::byte>(i * 7 + 1);
+  for (const std::size_t offset : {std::size_t{0}, 3 * mib + 5, 30 * mib}) {
+    device->copy(offset, source.data(), source.size());
+    std::memcpy(expected.data() + offset, source.data(), source.size());
+  }
+  const std::string other = directory() / "other";
+  std::ofstream(other, std::ios::binary)
+      .write(reinterpret_cast<const char*>(source.data()), static_cast<long>(source.size()));
+  const int fd = ::open(other.c_str(), O_RDONLY);
+  EXPECT_FALSE(device->copy_from(5 * mib, fd, 5000, mib)) << "it has no so many bytes";
+  const bool copied = device->copy_from(5 * mib, fd, 4096, mib / 2);
+  EXPECT_EQ(copied, GetParam() == FileKind::tmpfs);
+  ::close(fd);
+  if (!copied) device->copy(5 * mib, source.data() + 4096, mib / 2);
+  std::memset(device->base() + 5 * mib + mib / 2, 0, mib / 2 + 17);
+  std::memcpy(expected.data() + 5 * mib, source.data() + 4096, mib / 2);
+  device->copy(9 * mib, source.data(), 100);
+  device->store(30 * mib + 3, source.data(), 8);
+  std::memcpy(expected.data() + 9 * mib, source.data(), 100);
+  std::memcpy(expected.data() + 30 * mib + 3, source.data(), 8);
+  EXPECT_EQ(std::memcmp(device->base(), expected.data(), 10 * mib), 0);
+  device->flush(0, 40 * mib);
+  ASSERT_TRUE(device->fence().ok());
+  device->touch_pages();
+  device->copy(20 * mib, source.data(), source.size());
+  std::memcpy(expected.data() + 20 * mib, source.data(), source.size());
+  ASSERT_TRUE(device->fence().ok());
+  ASSERT_TRUE(device->resize(41 * mib).ok());
+  EXPECT_EQ(std::memcmp(device->base(), expected.data(), 40 * mib), 0);
+  device.reset();
+  EXPECT_EQ(std::memcmp(reopen(pool())->base(), expected.data(), 40 * mib), 0);
+}
+
 TEST_P(FileDeviceTest, a_new_file_is_empty_and_grows_by_whole_pages) {
   const auto device = create_pool();
   EXPECT_EQ(device->size_bytes(), 0U);

@@ -25,6 +25,7 @@ class ForwardingDevice : public Device {
   std::uint64_t free_bytes() const override { return device_->free_bytes(); }
   bool takes_dma() const override { return device_->takes_dma(); }
   Status resize(std::uint64_t size_bytes) override { return device_->resize(size_bytes); }
+  void touch_pages() override { device_->touch_pages(); }
   Status allocate(std::uint64_t offset, std::size_t count) override {
     return device_->allocate(offset, count);
   }

@@ -50,6 +50,8 @@ class MappedDevice : public Device {
     return mapped_.grow(size_bytes);
   }
 
+  void touch_pages() override { mapped_.touch_pages(); }
+
   Status allocate(std::uint64_t offset, std::size_t count) override {
     PERDURE_ASSERT(writable(offset, count) != nullptr);
     return mapped_.file().shared ? mapped_.allocate(offset, count) : Status::success();

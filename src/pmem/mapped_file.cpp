@@ -70,6 +70,7 @@ Result<MappedFile> MappedFile::map(OpenFile file) {
     PERDURE_TRY(mapped.allocate(0, size));
   }
   PERDURE_TRY(mapped.map_existing(size));
+  mapped.untouched_ = round_up(size);
   return mapped;
 }
 
@@ -87,6 +88,7 @@ Status MappedFile::map_pages(std::uint64_t begin, std::uint64_t end, Pages pages
   // The pages of an ordinary file would be read from its disk, or written back by the next fence,
   // wanted or not; and each write-back makes the kernel watch them for stores anew anyway.
   if (file_.read_only || file_.shared || file_.kind == FileKind::ordinary) return Status::success();
+  if (pages == Pages::fresh && file_.copied_first) return Status::success();
   // Of blocks of tmpfs that were written before, entries that are made for a load allow stores as
   // well, and many are made at once, in a third of the time. New blocks are made faster for a
   // store, and a DAX file system has to see one.
@@ -170,6 +172,43 @@ Status MappedFile::grow(std::uint64_t size_bytes) {
   }
   size_ = grown;
   return Status::success();
+}
+
+bool MappedFile::write(std::uint64_t offset, const void* source, std::uint64_t count) const {
+  const auto* from = static_cast<const std::byte*>(source);
+  for (std::uint64_t done = 0; done < count;) {
+    const ssize_t bytes =
+        ::pwrite(file_.handle.fd(), from + done, count - done, static_cast<off_t>(offset + done));
+    if (bytes < 0 && errno == EINTR) continue;
+    if (bytes <= 0) return false;
+    done += static_cast<std::uint64_t>(bytes);
+  }
+  return true;
+}
+
+bool MappedFile::copy_from(std::uint64_t offset, int fd, std::uint64_t from,
+                           std::uint64_t count) const {
+  auto to = static_cast<off_t>(offset);
+  auto at = static_cast<off_t>(from);
+  while (count > 0) {
+    const ssize_t bytes = ::copy_file_range(fd, &at, file_.handle.fd(), &to, count, 0);
+    if (bytes < 0 && errno == EINTR) continue;
+    if (bytes <= 0) return false;
+    count -= static_cast<std::uint64_t>(bytes);
+  }
+  return true;
+}
+
+void MappedFile::touch_pages() {
+  if (!file_.copied_first) return;
+  file_.copied_first = false;
+  const std::uint64_t count = size_ - untouched_;
+  // What can't be touched now is touched by whoever comes to it.
+  if (count < in_background_from) {
+    (void)fill_page_table(base() + untouched_, count, false);
+  } else {
+    filler_ = std::make_unique<PageTableFiller>(base() + untouched_, count);
+  }
 }
 
 Status MappedFile::check() const {

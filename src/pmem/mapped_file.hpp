@@ -31,6 +31,7 @@ struct OpenFile {
   bool read_only = false;
   bool shared = false;  // holes stay until allocate()
   bool may_be_cut = false;
+  bool copied_first = false;  // new pages of tmpfs stay untouched until touch_pages()
 };
 
 class MappedFile {
@@ -53,6 +54,16 @@ class MappedFile {
   std::uint64_t allocated_bytes() const;
   std::uint64_t next_allocated(std::uint64_t offset) const;
   std::uint64_t free_bytes() const;
+  // What grew is allocated, and nobody has touched it but by write().
+  bool is_untouched(std::uint64_t offset, std::uint64_t count) const {
+    return file_.copied_first && offset >= untouched_ && count <= size_ - offset;
+  }
+  // Stores to untouched pages, which need neither zeros nor an entry in the page table for it.
+  // False: not all of it was stored.
+  bool write(std::uint64_t offset, const void* source, std::uint64_t count) const;
+  bool copy_from(std::uint64_t offset, int fd, std::uint64_t from, std::uint64_t count) const;
+  // From now on grow() touches pages; those of before are touched in the background, if many.
+  void touch_pages();
   // An error when the file on disk is shorter than its mapping or was removed.
   Status check() const;
 
@@ -66,6 +77,7 @@ class MappedFile {
   OpenFile file_;
   AddressRange addresses_;
   std::uint64_t size_ = 0;
+  std::uint64_t untouched_ = 0;              // copied first: from here on
   std::unique_ptr<GuardedRange> guard_;      // if it may be cut
   std::unique_ptr<PageTableFiller> filler_;  // of the file as it was; ends before the mapping
 };

@@ -31,7 +31,11 @@ Result<std::unique_ptr<OldRanks>> OldRanks::open(const std::string& path, const 
   if (group.rank() == 0) local = remove_remains(old->directory_, old->job_);
   PERDURE_TRY(agree(group, local));
   local = old->read(options);
-  if (local.ok()) local = old->check_divisible(options);
+  if (local.ok()) local = old->check_arrays();
+  PERDURE_TRY(agree(group, local));
+  local = group.rank() == 0 ? old->recover_files(options) : Status::success();
+  PERDURE_TRY(agree(group, local));
+  local = old->check_files(options);
   std::uint64_t same[] = {old->version_, ~old->version_};
   PERDURE_TRY(agree_max(group, local, same));
   if (same[0] != ~same[1]) {
@@ -64,9 +68,16 @@ Result<std::unique_ptr<OldRanks>> OldRanks::of_images(const std::string& path, O
   }
   old->open_image_ = std::move(version.open_array);
   Status local = check_keep(version.place, old->geometry_.slots - 1, options.keep);
-  if (local.ok()) local = old->check_divisible(options);
+  if (local.ok()) local = old->check_files(options);
+  if (local.ok()) local = old->check_arrays();
   PERDURE_TRY(agree(group, local));
   return old;
+}
+
+// pool.R9.
+Status OldRanks::recover_files(const OpenOptions& options) const {
+  if (options.recover_files == nullptr) return Status::success();
+  return options.recover_files(directory_.path(), job_.job_id, version_, incarnation());
 }
 
 Status OldRanks::lock(std::uint32_t rank, const OpenOptions& options) {
@@ -131,7 +142,10 @@ Status OldRanks::read(const OpenOptions& options) {
       return Status(Code::damaged, rank.path, " does not belong to the same version ", version_,
                     " as that of rank 0");
     }
-    generation_ = std::max(generation_, rank.region.identity.generation);
+    const RegionIdentity& identity = rank.region.identity;
+    generation_ = std::max(generation_, identity.generation);
+    images_have_files_ =
+        images_have_files_ || (identity.image_shares != 0 && identity.image_version == version_);
     ranks_.push_back({*held, boxes_of(*held)});
   }
   return Status::success();
@@ -149,12 +163,13 @@ Result<StoredArray> OldRanks::open_array(std::uint32_t rank, const ArrayEntry& e
   return StoredArray::open(std::move(file), directory_.path_of(name), entry, geometry_.block_bytes);
 }
 
-Status OldRanks::check_divisible(const OpenOptions& options) const {
-  const auto refused = [this](const std::string& what) {
+Status OldRanks::check_files(const OpenOptions& options) const {
+  if (images_have_files_) {
     return Status(Code::rank_mismatch, "the pool ", directory_.path(), " was made by ", ranks(),
-                  " ranks and has ", what, ", which no other number of ranks can take over; start ",
-                  ranks(), " ranks");
-  };
+                  " ranks and was brought back from images, which have the cached files that are "
+                  "committed with it: start ",
+                  ranks(), " ranks, open the files, and commit, before another number goes on");
+  }
   PERDURE_TRY_ASSIGN(const auto names, directory_.names());
   for (const std::string& name : names) {
     if (!options.of_cached_file || !options.of_cached_file(name)) continue;
@@ -165,11 +180,25 @@ Status OldRanks::check_divisible(const OpenOptions& options) const {
                   "recover ",
                   directory_.path(), "`");
   }
+  return Status::success();
+}
+
+Status OldRanks::check_arrays() const {
+  const auto refused = [this](const std::string& what, const char* remedy) {
+    return Status(Code::rank_mismatch, "the pool ", directory_.path(), " was made by ", ranks(),
+                  " ranks and has ", what, ", which no other number of ranks can take over; start ",
+                  ranks(), " ranks", remedy);
+  };
   for (const OldRank& rank : ranks_) {
     for (const ArrayEntry& entry : rank.catalogue.arrays) {
-      if (entry.part != 0) return refused("the window " + quoted(entry.name));
+      if (entry.part != 0) {
+        return refused("regions that are attached to the window " + quoted(entry.name),
+                       ", and detach them before the last commit; what is to be divided can be in "
+                       "a window with perdure_ranks or perdure_box");
+      }
       if (entry.spare_copies != 0) {
-        return refused("the object of in-place versioning " + quoted(entry.name));
+        return refused("the object of in-place versioning " + quoted(entry.name),
+                       ", and copy it to an array that says how it is divided");
       }
     }
   }

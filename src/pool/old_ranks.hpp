@@ -68,8 +68,6 @@ class OldRanks {
   // Null: the rank has said none.
   const GlobalBox* box(std::uint32_t rank, const std::string& name) const;
   Result<StoredArray> open_array(std::uint32_t rank, const ArrayEntry& entry) const;
-  // What can't be divided anew, by name; success: nothing.
-  Status check_divisible(const OpenOptions& options) const;
 
  private:
   struct OldRank {
@@ -81,6 +79,10 @@ class OldRanks {
   Status lock_all(Group& group, const OpenOptions& options);
   Status check_record(const OpenOptions& options) const;
   Status read(const OpenOptions& options);
+  Status recover_files(const OpenOptions& options) const;
+  // What can't be divided anew, by name; success: nothing.
+  Status check_files(const OpenOptions& options) const;
+  Status check_arrays() const;
 
   Directory directory_;
   JobRecord job_;
@@ -93,6 +95,7 @@ class OldRanks {
   std::uint64_t generation_ = 0;
   JobId lineage_;
   Geometry geometry_;
+  bool images_have_files_ = false;  // which the version needs, and which no part has
 };
 
 }  // namespace perdure

@@ -187,6 +187,7 @@ Status Pool::check_committable() const {
             "perdure_restart() must be called before the first commit, so that a version of an "
             "earlier run is never overwritten by mistake"};
   }
+  if (change_) PERDURE_TRY(change_->check_all_taken());
   if (next_.version >= version_max) return {Code::no_space, "no version numbers are left"};
   return Status::success();
 }
@@ -273,7 +274,7 @@ Status Pool::check_joinable(const Companion& companion) const {
   if (companion.name().starts_with("file ") && files_.has(companion.name().substr(5))) {
     return not_both(companion.name().substr(5));
   }
-  PERDURE_TRY(check_changing());
+  if (options_.taker != nullptr) PERDURE_TRY(check_changing());  // it would be asked to keep R
   if (restarted_) return Status::success();
   return Status(Code::wrong_state, companion.name(),
                 " can be committed with a pool only when the pool has restarted; call "
@@ -522,9 +523,13 @@ void Pool::take_roles(const VersionUnderWay& version) {
   head_incarnation_ = version.catalogue.incarnation;
 }
 
+void Pool::tell_companions(std::uint64_t version) {
+  for (Companion* companion : companions_) companion->committed(version);
+}
+
 void Pool::take_version(const VersionUnderWay& version) {
   take_roles(version);
-  for (Companion* companion : companions_) companion->committed(version.catalogue.version);
+  if (!change_) tell_companions(version.catalogue.version);
   if (options_.taker != nullptr) options_.taker->committed(version.catalogue);
   if (options_.committed) options_.committed(version.catalogue.version);
 }
@@ -562,6 +567,7 @@ Result<std::uint64_t> Pool::finish_commit(VersionUnderWay version, const Status&
   if (change_) {
     broken_ = finish_change(version.catalogue);
     PERDURE_TRY(broken_);
+    tell_companions(version.catalogue.version);  // pool.R9
   }
   note_commit(version, version.blocked_ns + monotonic_ns() - start_ns, bytes);
   return status_.version;

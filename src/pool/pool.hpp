@@ -95,7 +95,12 @@ class Pool {
   // [collective] The same on all ranks or on none. `local`: of what this rank did for it before.
   Result<VersionedArray*> open_array_on_all(const std::string& name, const ArrayShape& shape,
                                             const ArrayOptions& options,
-                                            const Status& local = Status::success());
+                                            const Status& local = Status::success(),
+                                            const std::optional<GlobalBox>& box = std::nullopt);
+  // Before restart(), where another number of ranks made the pool: that brings back no arrays, but
+  // each gets its contents where it is opened on all ranks, by `options.ranks` or the box. The
+  // first commit refuses to lose any.
+  void take_arrays_late();
   // Gives the array back, which no longer exists then. Local; waits until a commit that is under
   // way has read its buffer. Later versions hold what was committed of it last, or, with `erase`,
   // nothing of it. An array that was never committed is erased.
@@ -276,11 +281,17 @@ class Pool {
   Status check_first_restart() const;
   Result<Catalogue> plan_scalars() const;
   Status agree_on_files(const Catalogue& held) const;
-  Status take_old_contents(class Redistribution& redistribution, const Catalogue& held);
+  Status fill_array(const class Redistribution& redistribution, VersionedArray& array) const;
+  Status take_old_contents(const Redistribution& redistribution, const Catalogue& held);
+  Status settle_old_version(std::uint64_t before);
   Status commit_old_version(std::uint64_t committed_ns);
   Status forget_version(std::uint64_t version);
   Result<std::uint64_t> restart_changed();
   Status finish_change(const Catalogue& newest);
+  void forget_box(const std::string& name, std::uint32_t part);
+  Status take_late(VersionedArray& array, RankRule rule);
+  Status check_late_scalar(const std::string& name) const;
+  void tell_named(VersionedArray& array, ArrayId id) const;
   Status load_array(OpenArrays::OpenArray& open);
   // Versions (pool_versions.cpp).
   void read_retained();
@@ -308,6 +319,7 @@ class Pool {
   Result<std::uint64_t> finish_commit(VersionUnderWay version, const Status& saved,
                                       std::uint64_t bytes);
   void take_roles(const VersionUnderWay& version);
+  void tell_companions(std::uint64_t version);
   void take_version(const VersionUnderWay& version);
   void note_commit(const VersionUnderWay& version, std::uint64_t blocked_ns, std::uint64_t bytes);
   BackgroundSaver& saver();

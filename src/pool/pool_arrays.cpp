@@ -94,7 +94,7 @@ Result<VersionedArray*> Pool::open_array(const std::string& name, const ArraySha
   }
   const OpenArrays::Key key{name, options.part};
   const bool known = open_.find_entry(key) != nullptr;
-  if (change_ && !restarted_) change_->say(name, options.ranks);
+  if (change_ && (!restarted_ || change_->takes_late())) change_->say(name, options.ranks);
   if (!known) PERDURE_TRY(plan_array(name, shape, options));
   const ArrayId entry = *open_.find_entry(key);
   if (const ArrayShape& held = next_.arrays.shared_at(entry).shape; !(held == shape)) {
@@ -110,14 +110,19 @@ Result<VersionedArray*> Pool::open_array(const std::string& name, const ArraySha
 }
 
 Result<VersionedArray*> Pool::open_array_on_all(const std::string& name, const ArrayShape& shape,
-                                                const ArrayOptions& options, const Status& local) {
+                                                const ArrayOptions& options, const Status& local,
+                                                const std::optional<GlobalBox>& box) {
   const CollectiveCall call(group_, "the opening of an array on all ranks");
   auto opened = local.ok() ? open_array(name, shape, options) : Result<VersionedArray*>(local);
-  const Status all = agree(group_, opened.status());
+  Status own = opened.status();
+  if (own.ok() && box) own = set_box(*opened.value(), *box);
+  Status all = agree(group_, own);
+  if (all.ok() && change_) all = take_late(*opened.value(), options.ranks);
   if (all.ok()) return opened;
   if (opened.ok()) {  // the file may have grown, which the next array will use
     const OpenArrays::OpenArray undone = open_.take(*opened.value(), restarted_);
     if (!undone.known) open_.erase_entry(undone.entry);
+    if (box) forget_box(name, options.part);
   }
   return all;
 }
@@ -148,6 +153,7 @@ Status Pool::close_array(VersionedArray* array, bool erase) {
   const bool part_of_commit = version != nullptr && version->has(*array);
   if (part_of_commit) PERDURE_TRY(wait_until_saved(*array));
   OpenArrays::OpenArray closed = open_.take(*array, restarted_);
+  if (change_ && !erase) change_->note_gone(array->name());
   // The head may have one of that name that was erased since, which it is not.
   const bool is_held = array->part_of_version() != 0 && array->part_of_version() <= head();
   const bool goes = erase || !(closed.known || is_held || part_of_commit);
@@ -209,20 +215,30 @@ Status Pool::resize_array(VersionedArray& array, const std::vector<std::uint64_t
     array.set_seen(next.hold->seen);
   }
   open_.replace_entry(open->entry, array.entry());
-  if (!boxes_.empty()) boxes_.erase({array.name(), array.part()});
-  put_box(next_, array.name(), array.part(), nullptr);
+  forget_box(array.name(), array.part());
   return Status::success();
 }
 
-Status Pool::load_array(OpenArrays::OpenArray& open) {
-  const ArrayEntry entry = next_.arrays.at(open.entry);
-  VersionedArray& array = *open.array;
+void Pool::forget_box(const std::string& name, std::uint32_t part) {
+  if (!boxes_.empty()) boxes_.erase({name, part});
+  put_box(next_, name, part, nullptr);
+}
+
+// Which of its copies the versions name.
+void Pool::tell_named(VersionedArray& array, ArrayId id) const {
+  const ArrayEntry entry = next_.arrays.at(id);
   retained_.tell(*entry.hold, entry.copy);
   for (std::uint32_t slot = 0; slot < slots_.count(); ++slot) {
     const bool is_open = slot == open_slot_index();
     array.note_named(slot, is_open ? VersionedArray::no_copy : entry.hold->named[slot]);
   }
   array.set_seen(entry.hold->seen);
+}
+
+Status Pool::load_array(OpenArrays::OpenArray& open) {
+  const ArrayEntry entry = next_.arrays.at(open.entry);
+  VersionedArray& array = *open.array;
+  tell_named(array, open.entry);
   return located(open.known ? array.start_restored(entry) : array.start_empty(entry));
 }
 
@@ -244,6 +260,7 @@ Status Pool::check_room_for(const std::string& what) {
 Status Pool::bind_scalar(const std::string& name, void* address, std::size_t bytes,
                          ScalarType type) {
   PERDURE_TRY(check_usable());
+  if (change_ && change_->takes_late()) PERDURE_TRY(check_late_scalar(name));
   PERDURE_TRY_ASSIGN(const bool is_new, scalars_.bind(name, type, address, bytes, restarted_));
   if (!is_new) return Status::success();
   const Status room = check_room_for("scalar " + quoted(name));

@@ -32,6 +32,7 @@
 #include "base/status.hpp"
 #include "pmem/delay_device.hpp"
 #include "pmem/region.hpp"
+#include "pool/file_recovery.hpp"
 #include "pool/old_ranks.hpp"
 #include "pool/pool.hpp"
 
@@ -42,8 +43,10 @@ struct OpenOptions {
   bool discard = false;     // throw away what is there
   // Tells names of other files of a pool, which are thrown away with it; as of remove_pool().
   std::function<bool(const std::string& name)> belongs;
-  // Tells those of cached files, which no other number of ranks takes over; null: there are none.
+  // Tells those of cached files, which are recovered before another number of ranks goes on, by
+  // `recover_files`; null: there are none, and nobody who could.
   std::function<bool(const std::string& name)> of_cached_file;
+  FileRecovery recover_files = nullptr;
   bool any_ranks = false;  // accept a pool that another number of ranks made (rank_change.hpp)
   bool any_job = false;    // accept a pool of another job's name, or made in another directory
   Trust trust = Trust::own;

@@ -136,14 +136,28 @@ Status Pool::agree_on_files(const Catalogue& held) const {
                 "that it goes back to what it was");
 }
 
-// Local. The arrays are empty before, and then as the old version has them.
-Status Pool::take_old_contents(Redistribution& redistribution, const Catalogue& held) {
-  PERDURE_TRY(make_room_for_catalogue());
-  PERDURE_TRY(load_all());
-  const TokenScope token(options_.token.get(), IoKind::read);
-  PERDURE_TRY(redistribution.fill([this](const std::string& sentence) {
+// Local. The array, which is empty, has what the old version has for it.
+Status Pool::fill_array(const Redistribution& redistribution, VersionedArray& array) const {
+  return redistribution.fill(array.name(), [this](const std::string& sentence) {
     std::fprintf(stderr, "perdure: %s: %s\n", directory_.c_str(), sentence.c_str());
-  }));
+  });
+}
+
+// Local. All that are open have it; what the old version has nothing for is empty.
+Status Pool::take_old_contents(const Redistribution& redistribution, const Catalogue& held) {
+  PERDURE_TRY(make_room_for_catalogue());
+  const TokenScope token(options_.token.get(), IoKind::read);
+  for (auto& [number, open] : open_) {
+    VersionedArray& array = *open.array;
+    if (!redistribution.fills(array.name())) {
+      PERDURE_TRY(load_array(open));
+      continue;
+    }
+    tell_named(array, open.entry);
+    PERDURE_TRY(array.start_filled(next_.arrays.at(open.entry), [&](VersionedArray& empty) {
+      return fill_array(redistribution, empty);
+    }));
+  }
   return files_.check(held);
 }
 
@@ -156,6 +170,7 @@ Status Pool::commit_old_version(std::uint64_t committed_ns) {
   if (data.ok()) {
     version.name_copies();
     version.catalogue.committed_ns = committed_ns;
+    version.catalogue.incarnation = change_->old().incarnation();  // pool.R9
     version.catalogue.allocated_end = std::min(space_->end(), device_->size_bytes());
   }
   CommitParties parties{*device_, slots_, *pages_, group_, run_page_, version.iteration, {}};
@@ -167,6 +182,60 @@ Status Pool::commit_old_version(std::uint64_t committed_ns) {
   take_roles(version);
   recovered_.catalogue.version = version.catalogue.version;
   return Status::success();
+}
+
+void Pool::take_arrays_late() {
+  if (change_) change_->take_late();
+}
+
+// Nobody can have bound it before the restart, so what it begins as is no choice of the program's.
+Status Pool::check_late_scalar(const std::string& name) const {
+  return check_common_scalar(change_->old(), name, "bind it after the first commit");
+}
+
+namespace {
+
+const RankWords words_of_windows{
+    "window",
+    "windows",
+    "; the sizes of the ranks' windows divide them",
+    "say perdure_ranks=rows, same or by_hand in its info, or where it lies by perdure_box",
+    "perdure_ranks=rows, same or by_hand",
+    "perdure_ranks=by_hand"};
+
+}  // namespace
+
+// [collective] It was opened just now, and is empty.
+Status Pool::take_late(VersionedArray& array, RankRule rule) {
+  if (!change_->takes_late() || change_->old().version() == 0) return Status::success();
+  const auto box = boxes_.find({array.name(), array.part()});
+  std::map<std::string, NewArray> one;
+  one[array.name()] = {&array, rule, box == boxes_.end() ? nullptr : &box->second};
+  Redistribution redistribution(change_->old(), group_, std::move(one), Redistribution::Of::these,
+                                words_of_windows);
+  PERDURE_TRY(redistribution.plan());
+  Status filled;
+  if (redistribution.fills(array.name())) {
+    const TokenScope token(options_.token.get(), IoKind::read);
+    filled = fill_array(redistribution, array);
+    if (filled.ok()) array.show_first();
+  }
+  PERDURE_TRY(agree(group_, filled));
+  change_->note_taken(array.name());
+  return Status::success();
+}
+
+// [collective] The new files have R as a version, if they keep it; if not, what the program finds
+// is in memory that the next version is made of.
+Status Pool::settle_old_version(std::uint64_t before) {
+  if (!change_->keeps_version()) {
+    for (auto& [number, open] : open_) open.array->show_first();
+    return Status::success();
+  }
+  broken_ = commit_old_version(change_->old().committed_ns());
+  PERDURE_TRY(broken_);
+  broken_ = forget_version(before);
+  return broken_;
 }
 
 // [collective] It is not the newest one.
@@ -197,7 +266,8 @@ Result<std::uint64_t> Pool::restart_changed() {
     arrays[open.array->name()] = {open.array.get(), change_->said_of(open.array->name()),
                                   box == boxes_.end() ? nullptr : &box->second};
   }
-  Redistribution redistribution(change_->old(), group_, std::move(arrays));
+  const auto which = change_->takes_late() ? Redistribution::Of::these : Redistribution::Of::all;
+  Redistribution redistribution(change_->old(), group_, std::move(arrays), which);
   PERDURE_TRY(redistribution.plan());
   auto held = plan_scalars();
   PERDURE_TRY(agree(group_, held.status()));
@@ -210,10 +280,7 @@ Result<std::uint64_t> Pool::restart_changed() {
   scalars_.adopt(next);
   next_.scalars = std::move(next.scalars);
   scalars_.load();
-  broken_ = commit_old_version(change_->old().committed_ns());
-  PERDURE_TRY(broken_);
-  broken_ = forget_version(before);
-  PERDURE_TRY(broken_);
+  PERDURE_TRY(settle_old_version(before));
   status_.version = change_->old().version();
   note_restarted(start_ns);
   return status_.version;
@@ -221,7 +288,9 @@ Result<std::uint64_t> Pool::restart_changed() {
 
 // [collective] The first commit is done in the new files, and now they become the pool.
 Status Pool::finish_change(const Catalogue& newest) {
-  if (change_->any_by_hand()) PERDURE_TRY(forget_version(change_->old().version()));  // pool.R5
+  std::uint64_t lacks[] = {change_->lacks_arrays() ? 1U : 0U};
+  PERDURE_TRY(agree_max(group_, open_successor(), lacks));  // pool.R5
+  if (lacks[0] != 0) PERDURE_TRY(forget_version(change_->old().version()));
   PERDURE_TRY(change_->finish());
   device_->renamed(change_->old().directory().path_of(rank_file_name(group_.rank())));
   change_.reset();

@@ -128,6 +128,7 @@ Result<std::uint64_t> Pool::restart_now() {
 }
 
 void Pool::note_restarted(std::uint64_t start_ns) {
+  device_->touch_pages();  // of a file that another number of ranks has made
   status_.restart_ns = monotonic_ns() - start_ns;
   run_page_.set_restored(status_.version, scalars_.iteration_of(next_), status_.restart_ns);
   run_page_.set_phase(RunPhase::computing);
@@ -152,6 +153,7 @@ Status Pool::check_held(std::uint64_t version) const {
 Result<ArrayTable> Pool::arrays_of(std::uint64_t version) const {
   if (version == 0) return next_.arrays;
   PERDURE_TRY(check_held(version));
+  if (change_ && !change_->keeps_version()) return next_.arrays;  // there is no other version
   return retained_.arrays_of(version);
 }
 

@@ -35,22 +35,24 @@ std::string RankChange::file_name() const {
   return next_rank_file_name(group_.rank());
 }
 
-// 2. The file is at the version before R, which holds nothing: the restart commits R.
+// 2. If R is kept, the file is at the version before it, which holds nothing, and the restart
+// commits R; else it is at R, which holds nothing (pool.R5).
 Status RankChange::make_file(const OpenOptions& options) {
   const Directory& directory = old_->directory();
   PERDURE_TRY(directory.remove_file(file_name()));
-  PERDURE_TRY_ASSIGN(
-      device_, open_file_device(
-                   directory.path_of(file_name()),
-                   {.create = true, .lock_wait_ms = options.lock_wait_ms, .trust = options.trust}));
+  PERDURE_TRY_ASSIGN(device_, open_file_device(directory.path_of(file_name()),
+                                               {.create = true,
+                                                .lock_wait_ms = options.lock_wait_ms,
+                                                .trust = options.trust,
+                                                .copied_first = true}));
   made_ = true;
   if (options.around) device_ = options.around(std::move(device_));
   RegionIdentity identity{job_.job_id, job_.job_name, group_.rank(), job_.ranks, job_.generation};
   identity.lineage = old_->lineage();
   PERDURE_TRY_ASSIGN(region_, format_region(*device_, identity, old_->geometry()));
   const std::uint64_t version = old_->version();
-  PERDURE_TRY(
-      format_slots(*device_, region_, {version == 0 ? 0 : version - 1, old_->incarnation()}));
+  const std::uint64_t before = keeps_version() && version != 0 ? version - 1 : version;
+  PERDURE_TRY(format_slots(*device_, region_, {before, old_->incarnation()}));
   return directory.sync();
 }
 
@@ -75,9 +77,26 @@ RankRule RankChange::said_of(const std::string& array) const {
   return found == said_.end() ? RankRule::none : found->second;
 }
 
-bool RankChange::any_by_hand() const {
-  return std::ranges::any_of(said_,
-                             [](const auto& each) { return each.second == RankRule::by_hand; });
+bool RankChange::lacks_arrays() const {
+  return late_ || std::ranges::any_of(
+                      said_, [](const auto& each) { return each.second == RankRule::by_hand; });
+}
+
+Status RankChange::check_all_taken() const {
+  if (!late_) return Status::success();
+  std::set<std::string> lacking;
+  for (std::uint32_t rank = 0; rank < old_->ranks(); ++rank) {
+    for (const ArrayEntry& entry : old_->catalogue(rank).arrays) {
+      const bool by_hand = said_of(entry.name) == RankRule::by_hand;
+      if (!by_hand && !taken_.contains(entry.name)) lacking.insert(quoted(entry.name));
+    }
+  }
+  if (lacking.empty()) return Status::success();
+  return Status(Code::rank_mismatch, "the pool was made by ", old_->ranks(),
+                " ranks, this job has ", group_.ranks(), ", and the first commit would lose ",
+                listed(lacking),
+                ", which they had: make the windows before that commit; an array beside windows is "
+                "opened with PERDURE_BY_HAND and read by perdure_read()");
 }
 
 Status RankChange::take_names() {

@@ -3,13 +3,15 @@
 // Rank change: a pool that N ranks made goes on with M ranks.
 //
 // When it is opened each new rank makes a file beside the old ones, rank-NNNNN.next, and the
-// restart brings the old version R into these, under its number (redistribution.hpp). The first
-// commit, R + 1, makes them the pool. Until then the program can read what it wants of the old
-// files, and whatever happens, the pool is what it was.
+// restart brings the old version R into the arrays, and, where more than one version is kept, into
+// these files under its number (redistribution.hpp). The first commit, R + 1, makes them the pool.
+// Until then the program can read what it wants of the old files, and whatever happens, the pool is
+// what it was.
 //
 //   1  old rank files locked, all of them; remains of earlier attempts removed
 //   2  rank-NNNNN.next made by each new rank, of a generation that no old file has; names durable
-//   3  R in the new files, whole and durable on all ranks       (in the restart)
+//   3  R in memory, and, where more than one version is kept, in the new files, whole and durable
+//      on all ranks                                             (in the restart)
 //   4  R + 1 in the new files, whole and durable on all ranks   (in the first commit)
 //   5  "job" replaced: M ranks, the new generation              <- and this makes them the pool
 //   6  rank-NNNNN.next becomes rank-NNNNN; old files that are left go; the commit returns
@@ -32,9 +34,13 @@
 //   pool.R4  The first commit returns after 6, so that what it acknowledged is what a restart
 //       finds. If the ranks do not learn that 5 was done, the pool must be opened again: it is the
 //       old one with R, or the new one with R + 1, and both are whole.
-//   pool.R5  Arrays that the program reads by hand are not in the new R, which therefore is never
-//       the newest version of a pool: it is deleted before 5, if there is such an array. Nor is the
-//       version before R in the new files, which holds nothing: it is deleted after 3.
+//   pool.R5  What is called R in the new files may lack something: arrays that the program reads by
+//       hand, those that are taken over one by one (take_late()), and, if one version is kept,
+//       everything. It is therefore never the newest version of a pool, nor one that is kept: its
+//       slot is that of R + 2, which is open, durably, on all ranks before 5, or it is deleted
+//       before 5. Nor is the version before R in the new files, which holds nothing: it is deleted
+//       after 3. So nothing of R need be durable in the new files where one version is kept: they
+//       are no pool before 5, and after 5 R + 1 is what they have.
 //   pool.R6  A rank that leaves before 5 removes its new file only if it has not said in 4 that it
 //       has it.
 //   pool.R7  Where the pool's directory is another one on each node, 5 is a rename in each of them,
@@ -42,6 +48,14 @@
 //       the new files of all ranks are whole: a start that finds one gives it to the nodes that
 //       have an older one (levels/other_ranks.hpp), and does 6. If the node that had it is lost
 //       before, R is there as it was: what it was read from stays, and no commit had returned.
+//   pool.R8  No commit is R + 1 unless every old array was taken over, by a rule or by hand: what
+//       is taken late and has not come yet, or was closed again, makes it an error.
+//   pool.R9  Files that were committed with the pool get what they had at R before 2, and belong to
+//       it no more (file_recovery.hpp). A crash in the middle of that leaves a part that goes back
+//       to R, or a file that is at R; both are what the old pool has at R. Those that join the new
+//       pool before 4 join R, which has the incarnation of the old R: until 5 they go back to it
+//       with the old pool. So they learn of R + 1 after 5, as they forget R then, and have prepared
+//       it before, as of any version.
 //
 // Threads: as the pool.
 #pragma once
@@ -49,6 +63,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "base/group.hpp"
@@ -79,7 +94,18 @@ class RankChange {
   // What the program says of an array that it has opened.
   void say(const std::string& array, RankRule rule) { said_[array] = rule; }
   RankRule said_of(const std::string& array) const;
-  bool any_by_hand() const;
+  // The new files have all of R, and as one of the versions that they keep.
+  bool keeps_version() const { return old_->geometry().slots > 2; }
+  bool lacks_arrays() const;
+
+  // Arrays are taken over one by one after the restart, where they are opened on all ranks.
+  void take_late() { late_ = true; }
+  bool takes_late() const { return late_; }
+  // Of an array of the old version: it was taken over, or `gone`: it is not open any more.
+  void note_taken(const std::string& array) { taken_.insert(array); }
+  void note_gone(const std::string& array) { taken_.erase(array); }
+  // pool.R8.
+  Status check_all_taken() const;
 
   // [collective] 5 and 6, when the first commit is done on all ranks.
   Status finish();
@@ -96,6 +122,8 @@ class RankChange {
   std::unique_ptr<Device> device_;
   Region region_;
   std::map<std::string, RankRule> said_;
+  std::set<std::string> taken_;
+  bool late_ = false;
   bool made_ = false;  // the file, and nobody counts on it yet
 };
 

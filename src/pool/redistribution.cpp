@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <set>
 
 #include "base/agreement.hpp"
+#include "base/assert.hpp"
 #include "pool/box_note.hpp"
 #include "pool/file_note.hpp"
 
@@ -13,9 +15,6 @@ namespace perdure {
 namespace {
 
 constexpr std::size_t words_at_once = 64;
-constexpr const char* what_can_be_said =
-    "say PERDURE_ROWS, PERDURE_SAME or PERDURE_BY_HAND in its options, or where it lies by "
-    "perdure_array_box()";
 
 // [collective] Maxima of as many words as there are.
 Status agree_all(Group& group, std::span<std::uint64_t> words) {
@@ -50,6 +49,15 @@ Status other_shape(const std::string& name, std::uint32_t old_rank, const ArrayS
 
 }  // namespace
 
+const RankWords words_of_arrays{
+    "array",
+    "arrays",
+    "; perdure_array_open() without a shape gives even shares",
+    "say PERDURE_ROWS, PERDURE_SAME or PERDURE_BY_HAND in its options, or where it lies by "
+    "perdure_array_box()",
+    "PERDURE_ROWS, PERDURE_SAME or PERDURE_BY_HAND",
+    "PERDURE_BY_HAND"};
+
 std::uint64_t even_share(std::uint64_t rows, std::uint32_t rank, std::uint32_t ranks) {
   return rows / ranks + (rank < rows % ranks ? 1 : 0);
 }
@@ -64,14 +72,16 @@ std::uint64_t rows_of(const OldRanks& old, const std::string& name) {
 }
 
 Redistribution::Redistribution(const OldRanks& old, Group& group,
-                               std::map<std::string, NewArray> arrays)
-    : old_(old), group_(group), arrays_(std::move(arrays)) {
+                               std::map<std::string, NewArray> arrays, Of which,
+                               const RankWords& words)
+    : old_(old), group_(group), words_(words), arrays_(std::move(arrays)) {
   for (auto& [name, array] : arrays_) {
     if (array.rule == RankRule::none && array.box != nullptr) array.rule = RankRule::box;
   }
   std::map<std::string, OldArray> found;
   for (std::uint32_t rank = 0; rank < old.ranks(); ++rank) {
     for (const ArrayEntry& entry : old.catalogue(rank).arrays) {
+      if (which == Of::these && !arrays_.contains(entry.name)) continue;
       OldArray& array = found[entry.name];
       array.name = entry.name;
       array.parts.push_back({rank, entry});
@@ -95,7 +105,8 @@ Status Redistribution::check_said() const {
   if (silent.empty()) return Status::success();
   return Status(Code::rank_mismatch, "the pool was made by ", old_.ranks(), " ranks, this job has ",
                 group_.ranks(), ", and nothing is said of how to divide ",
-                silent.size() == 1 ? "array " : "arrays ", listed(silent), ": ", what_can_be_said);
+                silent.size() == 1 ? words_.one : words_.many, " ", listed(silent), ": ",
+                words_.say);
 }
 
 // An array that no rank opens would be lost; one that some ranks open is said by them.
@@ -124,7 +135,7 @@ Status Redistribution::agree_on_rules() {
   return Status(Code::rank_mismatch, "the pool was made by ", old_.ranks(), " ranks, this job has ",
                 group_.ranks(), ", and no rank has opened ",
                 unopened.size() == 1 ? "array " : "arrays ", listed(unopened),
-                " before the restart: open them, and ", what_can_be_said);
+                " before the restart: open them, and ", words_.say);
 }
 
 Status Redistribution::check_types(const OldArray& array) const {
@@ -152,8 +163,7 @@ Status Redistribution::plan_rows(OldArray& array) {
   const std::uint64_t held = rows_of(old_, array.name);
   if (wanted != held) {
     return Status(Code::shape_mismatch, "the ranks ask for ", wanted, " rows of array ",
-                  quoted(array.name), " in all, and the pool has ", held,
-                  "; perdure_array_open() without a shape gives even shares");
+                  quoted(array.name), " in all, and the pool has ", held, words_.rows);
   }
   const ArrayShape& first = array.parts.front().entry.shape;
   for (const OldPart& part : array.parts) {
@@ -201,8 +211,7 @@ Status Redistribution::check_boxes(const OldArray& array) const {
     if (box == nullptr) {
       return Status(Code::rank_mismatch, "old rank ", part.rank,
                     " did not say where its part of array ", quoted(array.name),
-                    " lies, so boxes can't divide it: say PERDURE_ROWS, PERDURE_SAME or "
-                    "PERDURE_BY_HAND");
+                    " lies, so boxes can't divide it: say ", words_.no_box);
     }
     if (global == nullptr) global = box;
     if (box->global_shape == global->global_shape) continue;
@@ -223,8 +232,7 @@ Status Redistribution::check_taken(const OldArray& array) const {
     if (lost == 0) continue;
     return Status(Code::shape_mismatch, lost, " cells that old rank ", part.rank, " had of array ",
                   quoted(array.name),
-                  " are in no rank's box now: make the boxes cover them, or say "
-                  "PERDURE_BY_HAND");
+                  " are in no rank's box now: make the boxes cover them, or say ", words_.by_hand);
   }
   return Status::success();
 }
@@ -252,7 +260,7 @@ Status Redistribution::compare(const OldArray& array, const OldPart& part) const
   const OldPart& first = array.parts.front();
   Status differs(Code::rank_mismatch, "array ", quoted(array.name),
                  " is not the same on all old ranks: ", first.rank, " and ", part.rank,
-                 " differ; say PERDURE_BY_HAND, and read what is wanted");
+                 " differ; say ", words_.by_hand, ", and read what is wanted");
   const bool alike = part.entry.shape.type == first.entry.shape.type &&
                      part.entry.shape.extents == first.entry.shape.extents;
   if (!alike) return differs;
@@ -283,6 +291,19 @@ Status Redistribution::plan() {
   return Status::success();
 }
 
+// To the buffer, or to the copy that is the array's memory.
+Status Redistribution::copy(StoredArray& from, std::uint64_t first, std::uint64_t count,
+                            VersionedArray& to, std::uint64_t to_first) {
+  if (to.first_buffer() != nullptr) return from.read(first, count, to.first_buffer() + to_first);
+  const bool by_kernel =
+      from.file() >= 0 && to.copy_first(to_first, from.file(), from.offset() + first, count);
+  if (by_kernel) return Status::success();
+  return from.read_pieces(first, count, [&](std::span<const std::byte> piece) {
+    to.store_first(to_first, piece);
+    to_first += piece.size();
+  });
+}
+
 Status Redistribution::fill_rows(const OldArray& array, const NewArray& to) const {
   const std::uint64_t bytes = row_bytes(to.array->entry().shape);
   std::uint64_t first = 0;
@@ -295,8 +316,8 @@ Status Redistribution::fill_rows(const OldArray& array, const NewArray& to) cons
     const std::uint64_t until = std::min(end, its_end);
     if (from < until) {
       PERDURE_TRY_ASSIGN(auto stored, old_.open_array(part.rank, part.entry));
-      PERDURE_TRY(stored.read((from - begin) * bytes, (until - from) * bytes,
-                              to.array->working() + (from - first) * bytes));
+      PERDURE_TRY(copy(stored, (from - begin) * bytes, (until - from) * bytes, *to.array,
+                       (from - first) * bytes));
     }
     begin = its_end;
   }
@@ -304,8 +325,7 @@ Status Redistribution::fill_rows(const OldArray& array, const NewArray& to) cons
 }
 
 // The lowest rank's cells come last, and stay.
-Status Redistribution::fill_box(const OldArray& array, const NewArray& to,
-                                const std::function<void(const std::string&)>& warn) const {
+Status Redistribution::fill_box(const OldArray& array, const NewArray& to, const Warn& warn) const {
   const std::uint64_t bytes = element_bytes(to.array->entry().shape.type);
   const CellBox mine = cells_of(to.array->entry().shape.extents, *to.box);
   const auto box_of = [&](const OldPart& part) {
@@ -316,9 +336,9 @@ Status Redistribution::fill_box(const OldArray& array, const NewArray& to,
   for (const OldPart& part : array.parts) all.push_back(box_of(part));
   const std::uint64_t missing = uncovered_cells(mine, all);
   if (missing != 0) {
-    std::memset(to.array->working(), 0, to.array->size_bytes());
-    warn(sentence(missing, " cells of array ", quoted(array.name), " of rank ", group_.rank(),
-                  " were in no old rank's box, and are zero"));
+    to.array->clear_first();
+    warn(sentence(missing, " cells of ", words_.one, " ", quoted(array.name), " of rank ",
+                  group_.rank(), " were in no old rank's box, and are zero"));
   }
   for (auto part = array.parts.rbegin(); part != array.parts.rend(); ++part) {
     const CellBox its = box_of(*part);
@@ -326,8 +346,7 @@ Status Redistribution::fill_box(const OldArray& array, const NewArray& to,
     PERDURE_TRY_ASSIGN(auto stored, old_.open_array(part->rank, part->entry));
     CellRuns runs(its, mine);
     while (const auto run = runs.next()) {
-      PERDURE_TRY(stored.read(run->from * bytes, run->count * bytes,
-                              to.array->working() + run->to * bytes));
+      PERDURE_TRY(copy(stored, run->from * bytes, run->count * bytes, *to.array, run->to * bytes));
     }
   }
   return Status::success();
@@ -336,19 +355,50 @@ Status Redistribution::fill_box(const OldArray& array, const NewArray& to,
 Status Redistribution::fill_same(const OldArray& array, const NewArray& to) const {
   const OldPart& part = array.parts[group_.rank() % array.parts.size()];
   PERDURE_TRY_ASSIGN(auto stored, old_.open_array(part.rank, part.entry));
-  return stored.read(0, stored.size_bytes(), to.array->working());
+  return copy(stored, 0, stored.size_bytes(), *to.array, 0);
 }
 
-Status Redistribution::fill(const std::function<void(const std::string&)>& warn) const {
-  for (const OldArray& array : old_arrays_) {
-    const NewArray* const to = find(array.name);
-    if (to == nullptr || array.rule == RankRule::by_hand) continue;
-    if (to->array->is_marked()) PERDURE_TRY(to->array->mark(0, to->array->size_bytes()));
-    if (array.rule == RankRule::rows) PERDURE_TRY(fill_rows(array, *to));
-    if (array.rule == RankRule::same) PERDURE_TRY(fill_same(array, *to));
-    if (array.rule == RankRule::box) PERDURE_TRY(fill_box(array, *to, warn));
+const Redistribution::OldArray* Redistribution::find_old(const std::string& name) const {
+  const auto found = std::ranges::lower_bound(old_arrays_, name, {}, &OldArray::name);
+  return found == old_arrays_.end() || found->name != name ? nullptr : &*found;
+}
+
+bool Redistribution::fills(const std::string& name) const {
+  const OldArray* const array = find_old(name);
+  return array != nullptr && array->rule != RankRule::by_hand && find(name) != nullptr;
+}
+
+Status Redistribution::fill(const std::string& name, const Warn& warn) const {
+  PERDURE_ASSERT(fills(name));
+  const OldArray& array = *find_old(name);
+  const NewArray& to = *find(name);
+  if (array.rule == RankRule::rows) return fill_rows(array, to);
+  if (array.rule == RankRule::same) return fill_same(array, to);
+  return fill_box(array, to, warn);
+}
+
+namespace {
+
+// The first old rank that has it otherwise than rank 0; none: all have it alike.
+std::optional<std::uint32_t> other_rank(const OldRanks& old, const std::string& name) {
+  const ScalarEntry* const first = old.catalogue(0).find_scalar(name);
+  for (std::uint32_t rank = 1; rank < old.ranks(); ++rank) {
+    const ScalarEntry* const its = old.catalogue(rank).find_scalar(name);
+    const bool alike = (first == nullptr) == (its == nullptr) &&
+                       (its == nullptr || (its->bytes == first->bytes && its->type == first->type));
+    if (!alike) return rank;
   }
-  return Status::success();
+  return std::nullopt;
+}
+
+}  // namespace
+
+Status check_common_scalar(const OldRanks& old, const std::string& name, const char* remedy) {
+  const auto other = other_rank(old, name);
+  if (!other) return Status::success();
+  return Status(Code::rank_mismatch, "scalar ", quoted(name),
+                " is not the same on all old ranks: 0 and ", *other, " differ; ", remedy,
+                ", and read the old ones by perdure_read()");
 }
 
 Result<std::vector<ScalarEntry>> common_scalars(
@@ -361,22 +411,11 @@ Result<std::vector<ScalarEntry>> common_scalars(
   }
   std::vector<ScalarEntry> common;
   for (const std::string& name : names) {
-    const ScalarEntry* const first = old.catalogue(0).find_scalar(name);
-    std::uint32_t other = first == nullptr ? 0 : 1;
-    for (; other < old.ranks(); ++other) {
-      const ScalarEntry* const its = old.catalogue(other).find_scalar(name);
-      const bool alike =
-          (first == nullptr) == (its == nullptr) &&
-          (its == nullptr || (its->bytes == first->bytes && its->type == first->type));
-      if (!alike) break;
-    }
-    if (other == old.ranks()) {
-      common.push_back(*first);
+    if (!other_rank(old, name)) {
+      common.push_back(*old.catalogue(0).find_scalar(name));
     } else if (is_bound(name) && !name.starts_with("perdure.")) {  // Perdure's own are notes
-      return Status(Code::rank_mismatch, "scalar ", quoted(name),
-                    " is not the same on all old ranks: 0 and ", other,
-                    " differ; bind it after perdure_restart(), where it begins as the program has "
-                    "it, and read the old ones by perdure_read()");
+      PERDURE_TRY(check_common_scalar(
+          old, name, "bind it after perdure_restart(), where it begins as the program has it"));
     }
   }
   return common;

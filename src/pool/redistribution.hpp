@@ -38,14 +38,32 @@ struct NewArray {
   const GlobalBox* box = nullptr;
 };
 
+// How a program says what is to become of an array, and what it calls it.
+struct RankWords {
+  const char* one;  // "array"
+  const char* many;
+  const char* rows;     // what is said when they are not as many as there were
+  const char* say;      // how all that can be said is said
+  const char* no_box;   // what can be said instead of a box
+  const char* by_hand;  // what is said to read by hand
+};
+extern const RankWords words_of_arrays;
+
 class Redistribution {
  public:
-  Redistribution(const OldRanks& old, Group& group, std::map<std::string, NewArray> arrays);
+  using Warn = std::function<void(const std::string&)>;
+
+  // Of all old arrays; or of those of `arrays` alone, where others have their own turn.
+  enum class Of : std::uint8_t { all, these };
+  Redistribution(const OldRanks& old, Group& group, std::map<std::string, NewArray> arrays,
+                 Of which = Of::all, const RankWords& words = words_of_arrays);
 
   // [collective] All that can be wrong with what the ranks say. Stores nothing.
   Status plan();
-  // Stores to the arrays, which are empty. Local. `warn` gets sentences.
-  Status fill(const std::function<void(const std::string&)>& warn) const;
+  // The old version has contents for this array of `arrays`.
+  bool fills(const std::string& name) const;
+  // Stores them, within VersionedArray::start_filled(). Local. `warn` gets sentences.
+  Status fill(const std::string& name, const Warn& warn) const;
 
  private:
   struct OldPart {
@@ -60,6 +78,9 @@ class Redistribution {
     std::vector<CellBox> boxes;       // of the new ranks that have one
   };
   const NewArray* find(const std::string& name) const;
+  const OldArray* find_old(const std::string& name) const;
+  static Status copy(StoredArray& from, std::uint64_t first, std::uint64_t count,
+                     VersionedArray& to, std::uint64_t to_first);
   Status check_said() const;
   Status agree_on_rules();
   Status check_types(const OldArray& array) const;
@@ -70,12 +91,12 @@ class Redistribution {
   Status check_taken(const OldArray& array) const;
   Status compare(const OldArray& array, const OldPart& part) const;
   Status fill_rows(const OldArray& array, const NewArray& to) const;
-  Status fill_box(const OldArray& array, const NewArray& to,
-                  const std::function<void(const std::string&)>& warn) const;
+  Status fill_box(const OldArray& array, const NewArray& to, const Warn& warn) const;
   Status fill_same(const OldArray& array, const NewArray& to) const;
 
   const OldRanks& old_;
   Group& group_;
+  const RankWords& words_;
   std::map<std::string, NewArray> arrays_;
   std::vector<OldArray> old_arrays_;  // in the order of their names
 };
@@ -86,6 +107,8 @@ std::uint64_t even_share(std::uint64_t rows, std::uint32_t rank, std::uint32_t r
 // The rows that all old ranks have of an array; 0 if none has it.
 std::uint64_t rows_of(const OldRanks& old, const std::string& name);
 
+// Code::rank_mismatch, with the remedy, names one that some old ranks have otherwise than others.
+Status check_common_scalar(const OldRanks& old, const std::string& name, const char* remedy);
 // The scalars of the old version that all old ranks have alike. Code::rank_mismatch names one that
 // `is_bound` and that they have not.
 Result<std::vector<ScalarEntry>> common_scalars(

@@ -52,6 +52,7 @@ Result<StoredArray> StoredArray::open(FileHandle file, std::string path, const A
     return read_file(*held, path, offset, count, to);
   };
   StoredArray array(read, std::move(path), entry, entry.copy_offset(entry.copy), block_bytes);
+  array.file_ = held;
   if (entry.shape.checksums) PERDURE_TRY(array.read_table());
   return array;
 }
@@ -111,13 +112,19 @@ Status StoredArray::load(std::uint64_t first, std::uint64_t count) {
 Status StoredArray::read(std::uint64_t first, std::uint64_t count, std::byte* to) {
   // Where nothing is compared here a slice would be one more copy of a long run.
   if (table_.empty() && count >= direct_bytes) return read_(offset_ + first, count, to);
+  return read_pieces(first, count, [&to](std::span<const std::byte> piece) {
+    std::memcpy(to, piece.data(), piece.size());
+    to += piece.size();
+  });
+}
+
+Status StoredArray::read_pieces(std::uint64_t first, std::uint64_t count, const Take& take) {
   while (count > 0) {
     if (first < begin_ || first >= end_) PERDURE_TRY(load(first, count));
     const std::uint64_t bytes = std::min(count, end_ - first);
-    std::memcpy(to, slice_.data() + (first - begin_), bytes);
+    take({slice_.data() + (first - begin_), bytes});
     first += bytes;
     count -= bytes;
-    to += bytes;
   }
   return Status::success();
 }

@@ -12,6 +12,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -36,7 +38,13 @@ class StoredArray {
 
   // Bytes [first, first + count), which it has.
   Status read(std::uint64_t first, std::uint64_t count, std::byte* to);
+  // The same in pieces, in order, without a copy of its own; a piece is gone with the next one.
+  using Take = std::function<void(std::span<const std::byte> piece)>;
+  Status read_pieces(std::uint64_t first, std::uint64_t count, const Take& take);
   std::uint64_t size_bytes() const { return entry_.size_bytes; }
+  // Where its bytes are, if they need not be compared with anything: a file, and from where on.
+  int file() const { return file_ == nullptr || !table_.empty() ? -1 : file_->fd(); }
+  std::uint64_t offset() const { return offset_; }
 
  private:
   StoredArray(Read read, std::string path, const ArrayEntry& entry, std::uint64_t offset,
@@ -47,6 +55,7 @@ class StoredArray {
   Status damaged(std::uint64_t begin, std::uint64_t end) const;
 
   Read read_;
+  std::shared_ptr<FileHandle> file_;  // null: an image
   std::string path_;
   ArrayEntry entry_;
   std::uint64_t offset_;  // of its first byte

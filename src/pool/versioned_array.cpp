@@ -276,16 +276,23 @@ const std::byte* VersionedArray::consistent() const {
   return buffer_ != nullptr ? buffer_ : seen_address(entry_.copy);
 }
 
-Status VersionedArray::start_empty(const ArrayEntry& entry) {
+// No version of now names the array.
+Status VersionedArray::begin_empty(const ArrayEntry& entry) {
   PERDURE_TRY(check_buffer_here());
   PERDURE_TRY(take_entry(entry));
   committed_ = false;
-  const std::uint64_t in_use = named_copies();
   if (mode() != ArrayMode::flush) {
-    entry_.copy = static_cast<std::uint32_t>(std::countr_one(in_use));
+    entry_.copy = static_cast<std::uint32_t>(std::countr_one(named_copies()));
     PERDURE_ASSERT(entry_.copy < entry_.copies);
   }
   choose_working();
+  for (PageSet& stale : stale_) stale.add_all();
+  return Status::success();
+}
+
+Status VersionedArray::start_empty(const ArrayEntry& entry) {
+  PERDURE_TRY(begin_empty(entry));
+  const std::uint64_t in_use = named_copies();
   const bool restarted = started_;
   const bool keeps = mode() == ArrayMode::flush && restarted;
   started_ = true;
@@ -300,9 +307,37 @@ Status VersionedArray::start_empty(const ArrayEntry& entry) {
       if ((in_use >> copy & 1) == 0) std::memset(copy_address(copy), 0, entry_.size_bytes);
     }
   }
-  for (PageSet& stale : stale_) stale.add_all();
   wake();
   return watch();
+}
+
+Status VersionedArray::start_filled(const ArrayEntry& entry,
+                                    const std::function<Status(VersionedArray&)>& fill) {
+  PERDURE_TRY(begin_empty(entry));
+  started_ = true;
+  PERDURE_TRY(fill(*this));
+  if (marks_) PERDURE_TRY(mark(0, entry_.size_bytes));
+  wake();
+  return watch();  // what it held before is no change of the program's
+}
+
+void VersionedArray::store_first(std::uint64_t first_byte, std::span<const std::byte> bytes) {
+  if (buffer_ != nullptr) {
+    std::memcpy(buffer_ + first_byte, bytes.data(), bytes.size());
+  } else if (!bytes.empty()) {
+    device_.copy(entry_.copy_offset(working_copy_) + first_byte, bytes.data(), bytes.size());
+  }
+}
+
+void VersionedArray::clear_first() {
+  std::byte* const at = buffer_ != nullptr ? buffer_ : copy_address(working_copy_);
+  if (entry_.size_bytes != 0) std::memset(at, 0, entry_.size_bytes);
+}
+
+void VersionedArray::show_first() {
+  if (mode() != ArrayMode::twin) return;
+  entry_.copy = working_copy_;
+  choose_working();
 }
 
 Status VersionedArray::start_restored(const ArrayEntry& entry) {

@@ -43,9 +43,11 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -148,6 +150,22 @@ class VersionedArray {
   // A new array, or one that the restored version lacks: buffer and copies are zero, except those
   // that are named. Flush mode then keeps what it has.
   Status start_empty(const ArrayEntry& entry);
+  // A new array that has contents from elsewhere: `fill` stores them, all of them or after
+  // clear_first(). Nothing of it need be durable: the next version has it.
+  Status start_filled(const ArrayEntry& entry, const std::function<Status(VersionedArray&)>& fill);
+  // Within `fill`, or in place of it after start_empty(). The buffer; null: there is none, and what
+  // is stored goes to the working copy by store_first().
+  std::byte* first_buffer() const { return buffer_; }
+  void store_first(std::uint64_t first_byte, std::span<const std::byte> bytes);
+  // Bytes of a file; false: not in this way.
+  bool copy_first(std::uint64_t first_byte, int fd, std::uint64_t from, std::uint64_t count) {
+    return buffer_ == nullptr &&
+           device_.copy_from(entry_.copy_offset(working_copy_) + first_byte, fd, from, count);
+  }
+  void clear_first();
+  // twin, after that: what was stored is the consistent copy, as if a version named it, and
+  // another one is the working copy.
+  void show_first();
   // An array of the pool: takes the entry of the restored version, verifies the copy against its
   // checksums (if it has them) and fills the buffer. Code::damaged names the byte range.
   Status start_restored(const ArrayEntry& entry);
@@ -225,6 +243,7 @@ class VersionedArray {
   Status allocate_buffers(const ArrayOptions& options);
   Status make_checked_copies();
   Status take_entry(const ArrayEntry& entry);
+  Status begin_empty(const ArrayEntry& entry);
   Status check_buffer(std::byte* buffer, std::uint64_t size_bytes);
   Status take_device_buffer(Accelerator& accelerator, std::byte* buffer);
   Status resize_device_buffer(std::byte* given, const ArrayEntry& entry);

@@ -60,7 +60,10 @@ ArrayShape window_shape(const WindowOptions& options, const Memory& memory) {
   shape.checksums = options.checksums.value_or(!lives_in_pool(options.mode));
   const auto size = static_cast<std::uint64_t>(memory.size);
   const auto unit = static_cast<std::uint64_t>(memory.disp_unit);
-  if (unit != 0 && size % unit == 0) {
+  if (options.box) {
+    shape.extents = options.box->own;
+    shape.extents.push_back(unit);
+  } else if (unit != 0 && size % unit == 0) {
     shape.extents = {size / unit, unit};
   } else {
     shape.extents = {size};
@@ -68,8 +71,45 @@ ArrayShape window_shape(const WindowOptions& options, const Memory& memory) {
   return shape;
 }
 
+// The bytes of a unit are a dimension of their own.
+std::optional<GlobalBox> global_box(const WindowOptions& options, const Memory& memory) {
+  if (!options.box) return std::nullopt;
+  GlobalBox box{options.box->global, options.box->first};
+  box.global_shape.push_back(static_cast<std::uint64_t>(memory.disp_unit));
+  box.first.push_back(0);
+  return box;
+}
+
+Status other_size(const WindowOptions& options, const Memory& memory) {
+  return Status(Code::invalid_argument, "window '", options.name, "' has ", memory.size,
+                " bytes on this rank, in units of ", memory.disp_unit,
+                ", which the own extents of its perdure_box, ", listed(options.box->own, {}, "x"),
+                ", do not make");
+}
+
+// What is said for another number of ranks, of this window.
+Status check_division(WindowOptions& options, WindowFlavor flavor, const Memory& memory) {
+  if (flavor == WindowFlavor::dynamic && options.by_environment) options.ranks = RankRule::none;
+  if (flavor == WindowFlavor::dynamic && (options.box || options.ranks != RankRule::none)) {
+    return Status(Code::invalid_argument, "window '", options.name,
+                  "' is dynamic: its regions are those of their ranks, and nothing divides them "
+                  "anew; leave perdure_ranks and perdure_box out");
+  }
+  if (!options.box) return Status::success();
+  const auto unit = static_cast<std::uint64_t>(memory.disp_unit);
+  std::uint64_t left = unit == 0 ? 1 : static_cast<std::uint64_t>(memory.size) % unit;
+  std::uint64_t cells = unit == 0 ? 0 : static_cast<std::uint64_t>(memory.size) / unit;
+  for (const std::uint64_t extent : options.box->own) {
+    if (extent == 0) return memory.size == 0 ? Status::success() : other_size(options, memory);
+    left += cells % extent;
+    cells /= extent;
+  }
+  return left == 0 && cells == 1 ? Status::success() : other_size(options, memory);
+}
+
 ArrayOptions array_options(const WindowOptions& options, void* buffer, bool keep_contents) {
   ArrayOptions with;
+  with.ranks = options.ranks;
   with.buffer = buffer;
   with.compare = options.mode == WindowMode::log;
   with.staged = options.asynchronous;
@@ -159,9 +199,10 @@ int make_plain(const WindowOptions& options, WindowFlavor flavor, WindowPool* po
   window->handle = *win;
   Status status = enter_table(*window);
   if (flavor != WindowFlavor::dynamic) {
-    auto array = pool->pool().open_array_on_all(
-        options.name, window_shape(options, memory),
-        array_options(options, base, flavor == WindowFlavor::create), status);
+    auto array =
+        pool->pool().open_array_on_all(options.name, window_shape(options, memory),
+                                       array_options(options, base, flavor == WindowFlavor::create),
+                                       status, global_box(options, memory));
     status = array.status();
     if (array.ok()) window->array = array.value();
   } else {
@@ -254,7 +295,8 @@ int make_exposed(const WindowOptions& options, WindowFlavor flavor, WindowPool* 
                  const Memory& memory, MPI_Info info, const Make& plain, void* base, MPI_Win* win) {
   auto window = new_window(options, flavor, pool, memory);
   auto array = pool->pool().open_array_on_all(options.name, window_shape(options, memory),
-                                              array_options(options, nullptr, false));
+                                              array_options(options, nullptr, false),
+                                              Status::success(), global_box(options, memory));
   if (!array.ok()) return do_without(options, pool, comm, array.status(), plain);
   window->array = array.value();
   Window& made = *window;
@@ -281,6 +323,7 @@ int make_window(WindowRequest& request, WindowFlavor flavor, bool contiguous, MP
   WindowOptions& options = request.options;
   Status local = request.able.ok() ? request.status : request.able;
   if (local.ok()) local = fit_mode(options, flavor, contiguous);
+  if (local.ok()) local = check_division(options, flavor, memory);
   WindowPool* pool = WindowPool::find_on_all(local, options, comm);
   if (pool == nullptr && options.by_environment &&
       agree_stays_plain(comm, request.able, {Code::unsupported})) {

@@ -43,8 +43,10 @@ Result<std::vector<Announcement>> gather(MpiGroup& group, Announcement mine) {
   return all;
 }
 
-FilePages pages_of(const std::string& directory, std::uint32_t rank, const Announcement& from) {
-  return {{rank_file_path(directory, rank), from.map_sync != 0},
+FilePages pages_of(const ExposedPool& pool, std::uint32_t rank, const Announcement& from) {
+  const std::string path = pool.changing ? pool.directory + "/" + next_rank_file_name(rank)
+                                         : rank_file_path(pool.directory, rank);
+  return {{path, from.map_sync != 0},
           {from.device, from.inode},
           from.offset,
           align_up(from.bytes, view_page_bytes)};
@@ -76,7 +78,7 @@ std::uint64_t first_fitting_byte(const std::byte* memory, const ExposedPart& par
 }
 
 // Maps rank's pages over its memory as this process sees it.
-Status cover_with_file(MPI_Win window, const std::string& directory, std::uint32_t rank, bool own,
+Status cover_with_file(MPI_Win window, const ExposedPool& pool, std::uint32_t rank, bool own,
                        const Announcement& from, ExposedTarget& target) {
   MPI_Aint bytes = 0;
   int unit = 0;
@@ -85,7 +87,7 @@ Status cover_with_file(MPI_Win window, const std::string& directory, std::uint32
       WindowCalls::Win_shared_query::real(window, static_cast<int>(rank), &bytes, &unit, &memory);
   if (error != MPI_SUCCESS) return mpi_status("MPI_Win_shared_query", error);
   std::byte* at = memory + from.first_byte;
-  const FilePages pages = pages_of(directory, rank, from);
+  const FilePages pages = pages_of(pool, rank, from);
   if (reinterpret_cast<std::uintptr_t>(at) % view_page_bytes != 0 ||
       from.first_byte + pages.bytes > static_cast<std::uint64_t>(bytes)) {
     return {Code::unsupported,
@@ -131,8 +133,8 @@ Result<bool> expose_shared(MpiGroup& group, const ExposedPool& pool, const Expos
   Status covered;
   for (std::uint32_t rank = 0; rank < group.ranks() && covered.ok(); ++rank) {
     if (all[rank].bytes == 0) continue;
-    covered = cover_with_file(exposure.window, pool.directory, rank, rank == group.rank(),
-                              all[rank], exposure.targets[rank]);
+    covered = cover_with_file(exposure.window, pool, rank, rank == group.rank(), all[rank],
+                              exposure.targets[rank]);
   }
   if (agree(group, covered).ok()) return true;
   cover_all(exposure);
@@ -146,7 +148,7 @@ Status expose_created(MpiGroup& group, const ExposedPool& pool, const ExposedPar
   std::byte* view = nullptr;
   Status local;
   if (part.bytes() != 0) {
-    auto mapped = map_shared_view(pages_of(pool.directory, group.rank(), mine), nullptr, true);
+    auto mapped = map_shared_view(pages_of(pool, group.rank(), mine), nullptr, true);
     local = mapped.status();
     if (mapped.ok()) view = mapped.value();
   }

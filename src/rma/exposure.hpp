@@ -75,6 +75,7 @@ struct ExposedPool {
   DeviceFile file;  // this rank's
   FileIdentity identity;
   bool one_node = false;  // all ranks are on it
+  bool changing = false;  // the files have their names of before 6 of pool/rank_change.hpp
 };
 // Collective over the group: once for a pool.
 Result<ExposedPool> look_at_pool(MpiGroup& group, std::string directory, const DeviceFile& file);

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <utility>
 
+#include "pool/slot_format.hpp"
+
 namespace perdure {
 namespace {
 
@@ -55,6 +57,20 @@ Status set_commit(const std::string& value, CommitRule& rule) {
   return Status::success();
 }
 
+Status set_ranks(const std::string& key, const std::string& value, WindowOptions& options) {
+  options.pool.any_ranks = true;
+  return set_choice<RankRule>(
+      key, value, "rows, same or by_hand",
+      {{"rows", RankRule::rows}, {"same", RankRule::same}, {"by_hand", RankRule::by_hand}},
+      options.ranks);
+}
+
+Status set_box(const std::string& value, WindowOptions& options) {
+  options.pool.any_ranks = true;
+  PERDURE_TRY_ASSIGN(options.box, parse_window_box(value));
+  return Status::success();
+}
+
 // One key, `key` with its prefix for messages and `word` without it.
 Status apply(const std::string& key, std::string_view word, const std::string& value,
              WindowOptions& options) {
@@ -74,6 +90,8 @@ Status apply(const std::string& key, std::string_view word, const std::string& v
   if (word == "threads") return set_unsigned(key, value, threads_max, pool.threads);
   if (word == "allow_older") return set_bool(key, value, pool.allow_older);
   if (word == "checksum") return set_bool(key, value, options.checksums);
+  if (word == "ranks") return set_ranks(key, value, options);
+  if (word == "box") return set_box(value, options);
   return Status(Code::invalid_argument, "unknown key '", key, "'; perdure_mpi.h lists them");
 }
 
@@ -91,6 +109,11 @@ Status check(const WindowOptions& options) {
     return {Code::invalid_argument,
             "perdure_async is for modes copy and log: the others copy nothing that could be done "
             "later"};
+  }
+  if (options.box && options.ranks != RankRule::none) {
+    return {Code::invalid_argument,
+            "perdure_box and perdure_ranks contradict each other: a part of a global array is "
+            "divided by its box"};
   }
   if (options.checksums.value_or(false) && options.mode == WindowMode::flush) {
     return {Code::invalid_argument,
@@ -122,7 +145,48 @@ Status add_trigger(const std::string& item, CommitRule& rule) {
                      "none, fence, wait, unlock, unlock_all or flush_all, each perhaps with /k");
 }
 
+// Numbers with `between` between them.
+Result<std::vector<std::uint64_t>> parse_extents(const std::string& what, const std::string& text,
+                                                 char between) {
+  std::vector<std::uint64_t> numbers;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(between, begin), text.size());
+    PERDURE_TRY_ASSIGN(const auto number,
+                       parse_number("perdure_box: " + what, text.substr(begin, end - begin), 0,
+                                    std::uint64_t{1} << 48));
+    numbers.push_back(number);
+    begin = end + 1;
+  }
+  return numbers;
+}
+
 }  // namespace
+
+Result<WindowBox> parse_window_box(const std::string& text) {
+  const std::size_t of = text.find(" of ");
+  const std::size_t at = text.find(" at ");
+  const char* const form =
+      "OWN of GLOBAL at FIRST, such as '16x64 of 64x64 at 16,0', in displacement units";
+  if (of == std::string::npos || at == std::string::npos || at < of + 4) {
+    return wrong_value("perdure_box", text, form);
+  }
+  WindowBox box;
+  PERDURE_TRY_ASSIGN(box.own, parse_extents("own extents", text.substr(0, of), 'x'));
+  PERDURE_TRY_ASSIGN(box.global,
+                     parse_extents("global extents", text.substr(of + 4, at - of - 4), 'x'));
+  PERDURE_TRY_ASSIGN(box.first, parse_extents("first cell", text.substr(at + 4), ','));
+  const std::size_t dimensions = box.own.size();
+  if (dimensions >= dimensions_max || box.global.size() != dimensions ||
+      box.first.size() != dimensions) {
+    return wrong_value("perdure_box", text, form);
+  }
+  for (std::size_t i = 0; i < dimensions; ++i) {
+    if (box.first[i] <= box.global[i] && box.own[i] <= box.global[i] - box.first[i]) continue;
+    return Status(Code::invalid_argument, "perdure_box='", text, "' reaches beyond the global ",
+                  box.global[i], " cells of dimension ", i);
+  }
+  return box;
+}
 
 const char* trigger_name(Trigger trigger) {
   constexpr std::array<const char*, trigger_count> names = {"fence", "wait", "unlock", "unlock_all",
@@ -174,6 +238,11 @@ Result<WindowOptions> parse_window_environment(const std::string& text) {
     if (word == "name") {
       return Status(Code::invalid_argument,
                     "PERDURE_WINDOWS: windows are named by us, name= can't be given");
+    }
+    if (word == "box") {
+      return Status(Code::invalid_argument,
+                    "PERDURE_WINDOWS: box= is each rank's own and one window's; give the window "
+                    "its info key perdure_box, or say ranks=rows, same or by_hand");
     }
     PERDURE_TRY(apply("PERDURE_WINDOWS: " + word, word, value, options));
   }

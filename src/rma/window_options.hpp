@@ -9,10 +9,12 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/key_values.hpp"
 #include "base/status.hpp"
 #include "perdure/perdure.h"
+#include "pool/rank_rule.hpp"
 
 namespace perdure {
 
@@ -32,6 +34,15 @@ Result<CommitRule> parse_commit_rule(const std::string& text);
 
 enum class RestoreChoice : std::uint8_t { newest, version, discard };
 
+// Where this rank's memory lies in a global array, in displacement units.
+struct WindowBox {
+  std::vector<std::uint64_t> own;  // of the memory, row by row
+  std::vector<std::uint64_t> global;
+  std::vector<std::uint64_t> first;
+};
+// "16x64 of 64x64 at 16,0".
+Result<WindowBox> parse_window_box(const std::string& text);
+
 // What concerns the pool, and so is said by the window that opens it; others may repeat it.
 struct WindowPoolOptions {
   std::string path;
@@ -39,6 +50,7 @@ struct WindowPoolOptions {
   std::string emulate;
   perdure_delay delay = PERDURE_DELAY_VIRTUAL;
   bool allow_older = false;
+  bool any_ranks = false;  // the window that opens it says what another number of ranks is to do
   unsigned threads = 0;
   unsigned keep = 0;   // 0: one, or what the pool has
   std::string levels;  // as in perdure_options
@@ -52,6 +64,8 @@ struct WindowOptions {
   CommitRule commit;
   bool asynchronous = false;
   std::optional<bool> checksums;
+  RankRule ranks = RankRule::none;
+  std::optional<WindowBox> box;
   bool delete_at_free = false;
   bool by_environment = false;  // named by us, for a program that knows nothing of it
   bool halves = true;           // twin: the program may ask for them (perdure_win_halves)

@@ -43,6 +43,27 @@ TEST(WindowOptions, the_pool_of_the_environment_is_the_default) {
   EXPECT_FALSE(parse_window_info({{"perdure_name", "a"}}, "").ok());
 }
 
+TEST(WindowOptions, another_number_of_ranks_is_told_by_rows_or_a_box) {
+  const auto rows = parse_window_info(with("perdure_ranks", "rows"), "");
+  ASSERT_TRUE(rows.ok()) << rows.status().message();
+  EXPECT_EQ(rows.value()->ranks, RankRule::rows);
+  EXPECT_TRUE(rows.value()->pool.any_ranks);
+  const auto box = parse_window_info(with("perdure_box", "16x64 of 64x64 at 48,0"), "");
+  ASSERT_TRUE(box.ok()) << box.status().message();
+  EXPECT_EQ(box.value()->box->own, (std::vector<std::uint64_t>{16, 64}));
+  EXPECT_EQ(box.value()->box->global, (std::vector<std::uint64_t>{64, 64}));
+  EXPECT_EQ(box.value()->box->first, (std::vector<std::uint64_t>{48, 0}));
+  EXPECT_TRUE(box.value()->pool.any_ranks);
+  EXPECT_FALSE(parse_window_info(minimal, "").value()->pool.any_ranks);
+  KeyValues both = with("perdure_box", "16x64 of 64x64 at 48,0");
+  both["perdure_ranks"] = "rows";
+  EXPECT_FALSE(parse_window_info(both, "").ok());
+  const auto named = parse_window_environment("pool=/pmem/p;ranks=rows");
+  ASSERT_TRUE(named.ok()) << named.status().message();
+  EXPECT_EQ(named.value().ranks, RankRule::rows);
+  EXPECT_FALSE(parse_window_environment("pool=/pmem/p;box=1 of 1 at 0").ok());
+}
+
 TEST(WindowOptions, every_malformed_value_is_an_error_that_names_it) {
   const std::vector<std::pair<std::string, std::string>> wrong = {
       {"perdure_mode", "fast"},
@@ -57,6 +78,14 @@ TEST(WindowOptions, every_malformed_value_is_an_error_that_names_it) {
       {"perdure_restore", "-1"},
       {"perdure_restore", "0"},
       {"perdure_free", "no"},
+      {"perdure_ranks", "columns"},
+      {"perdure_ranks", "by hand"},
+      {"perdure_box", "16x64"},
+      {"perdure_box", "16x64 of 64x64 at 49,0"},
+      {"perdure_box", "16x64 of 64 at 0,0"},
+      {"perdure_box", "16x64 of 64x64 at 0"},
+      {"perdure_box", "16x of 64x64 at 0,0"},
+      {"perdure_box", "1x1x1x1x1x1x1x1 of 1x1x1x1x1x1x1x1 at 0,0,0,0,0,0,0,0"},
       {"perdure_threads", "0"},
       {"perdure_delay", ""},
       {"perdure_job", ""},

@@ -38,6 +38,7 @@ perdure_options options_from(const WindowPoolOptions& request) {
   options.levels = request.levels.empty() ? nullptr : request.levels.c_str();
   if (request.restore == RestoreChoice::discard) options.flags |= PERDURE_DISCARD;
   if (request.allow_older) options.flags |= PERDURE_ALLOW_OLDER;
+  if (request.any_ranks) options.flags |= PERDURE_ANY_RANKS;
   return options;
 }
 
@@ -170,6 +171,7 @@ Result<std::unique_ptr<WindowPool>> WindowPool::open(const WindowOptions& option
     pool->restored_version_ = options.pool.version;
     return pool;
   }
+  handle->pool->take_arrays_late();  // windows are made after it
   PERDURE_TRY_ASSIGN(pool->restored_version_, handle->pool->restart());
   return pool;
 }
@@ -186,6 +188,7 @@ Result<const ExposedPool*> WindowPool::exposed() {
   if (!exposed_) {
     PERDURE_TRY_ASSIGN(exposed_, look_at_pool(*group_, path(), pool().device().file()));
   }
+  exposed_->changing = pool().is_changing();
   return &*exposed_;
 }
 

@@ -27,6 +27,7 @@ struct Change {
   std::uint32_t old;
   std::uint32_t ranks;
   ArrayMode mode;
+  bool one_by_one = false;
 };
 
 // What is killed, or fails.
@@ -54,6 +55,7 @@ class RankChangeKill : public testing::TestWithParam<Change> {
     JobRun run{pool_, ranks, test_seed() + 7 * number, GetParam().mode};
     run.keep = 1 + static_cast<std::uint32_t>(GetParam().old % 2);
     run.late = true;
+    run.one_by_one = GetParam().one_by_one;
     return run;
   }
 
@@ -179,9 +181,11 @@ TEST_P(RankChangeKill, each_call_that_changes_a_file_fails_from_some_time_on) {
 INSTANTIATE_TEST_SUITE_P(
     pairs, RankChangeKill,
     testing::Values(Change{1, 2, ArrayMode::copy}, Change{2, 1, ArrayMode::twin},
-                    Change{3, 2, ArrayMode::log}, Change{2, 3, ArrayMode::twin}),
+                    Change{3, 2, ArrayMode::log}, Change{2, 3, ArrayMode::twin},
+                    Change{2, 1, ArrayMode::copy, true}, Change{3, 2, ArrayMode::twin, true}),
     [](const auto& each) {
-      return std::to_string(each.param.old) + "_to_" + std::to_string(each.param.ranks);
+      return std::to_string(each.param.old) + "_to_" + std::to_string(each.param.ranks) +
+             (each.param.one_by_one ? "_one_by_one" : "");
     });
 
 }  // namespace

@@ -41,13 +41,14 @@ INSTANTIATE_TEST_SUITE_P(modes, AnyRanks,
                          testing::Values(ArrayMode::copy, ArrayMode::log, ArrayMode::twin),
                          [](const auto& each) { return std::string(mode_name(each.param)); });
 
-TEST_P(AnyRanks, every_number_up_to_8_goes_on_with_what_every_other_one_made) {
+void every_pair(ArrayMode mode, bool one_by_one) {
   const std::uint64_t seed = test_seed();
   for (std::uint32_t old = 1; old <= 8; ++old) {
     for (std::uint32_t ranks = 1; ranks <= 8; ++ranks) {
       SCOPED_TRACE(std::to_string(old) + " to " + std::to_string(ranks));
       const perdure_test::TemporaryDirectory directory;
-      JobRun run{directory / "pool", old, seed + 100 * old + ranks, GetParam()};
+      JobRun run{directory / "pool", old, seed + 100 * old + ranks, mode};
+      run.one_by_one = one_by_one;
       run.keep = static_cast<std::uint32_t>(1 + (seed + ranks) % 3);
       run.checksums = (seed + old + ranks) % 3 != 0;
       run.cells_of_ranks = true;
@@ -64,9 +65,17 @@ TEST_P(AnyRanks, every_number_up_to_8_goes_on_with_what_every_other_one_made) {
       const JobResult again = run_job(run, 1);
       expect_right(again);
       EXPECT_EQ(again.restored, 5U);
-      if (HasFailure()) return;
+      if (testing::Test::HasFailure()) return;
     }
   }
+}
+
+TEST_P(AnyRanks, every_number_up_to_8_goes_on_with_what_every_other_one_made) {
+  every_pair(GetParam(), false);
+}
+
+TEST_P(AnyRanks, so_it_does_where_arrays_are_opened_one_by_one_after_the_restart) {
+  every_pair(GetParam(), true);
 }
 
 TEST(AnotherNumberOfRanks, a_job_that_only_looks_leaves_the_pool_to_the_old_ranks) {

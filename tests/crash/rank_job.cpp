@@ -111,12 +111,15 @@ class Member {
   bool changes() const { return pool_->status().old_ranks != group_.ranks(); }
 
   Result<VersionedArray*> array(const std::string& name, const std::vector<std::uint64_t>& extents,
-                                RankRule rule, bool marks = false) {
+                                RankRule rule, bool marks = false,
+                                const std::optional<GlobalBox>& box = std::nullopt) {
     ArrayOptions options;
     options.ranks = rule;
     options.marks = marks && run_.mode == ArrayMode::log;
     options.of_program = true;
-    return pool_->open_array(name, {ArrayType::int64, run_.mode, run_.checksums, extents}, options);
+    const ArrayShape shape{ArrayType::int64, run_.mode, run_.checksums, extents};
+    if (!run_.one_by_one) return pool_->open_array(name, shape, options);
+    return pool_->open_array_on_all(name, shape, options, Status::success(), box);
   }
 
   Status open() {
@@ -129,9 +132,19 @@ class Member {
     options.lock_wait_ms = 50;
     PERDURE_TRY_ASSIGN(pool_, open_with_levels(options));
     PERDURE_TRY_ASSIGN(box_, make_box());
-    PERDURE_TRY_ASSIGN(cells_, array("cells", box_.extents, RankRule::none));
-    PERDURE_TRY(pool_->set_box(*cells_, {global_cells, box_.first}));
-    PERDURE_TRY_ASSIGN(rows_, open_rows());
+    PERDURE_TRY(choose_rows());
+    return run_.one_by_one ? Status::success() : open_arrays();
+  }
+
+  Status open_arrays() {
+    const GlobalBox box{global_cells, box_.first};
+    if (run_.one_by_one) {
+      PERDURE_TRY_ASSIGN(cells_, array("cells", box_.extents, RankRule::none, false, box));
+    } else {
+      PERDURE_TRY_ASSIGN(cells_, array("cells", box_.extents, RankRule::none));
+      PERDURE_TRY(pool_->set_box(*cells_, box));
+    }
+    PERDURE_TRY_ASSIGN(rows_, array("rows", {own_rows_, columns}, RankRule::rows, true));
     PERDURE_TRY_ASSIGN(table_, array("table", {table_elements}, RankRule::same));
     PERDURE_TRY_ASSIGN(hand_, array("hand", {hand_elements}, RankRule::by_hand));
     return pool_->bind_scalar("step", &step_, sizeof step_, ScalarType::uint64);
@@ -159,21 +172,24 @@ class Member {
     return box;
   }
 
-  Result<VersionedArray*> open_rows() {
+  Status choose_rows() {
     const bool stored = !changes() || run_.seed % 2 == 0;
     const auto held = pool_->stored_extents("rows", RankRule::rows);
     std::uint64_t mine = rows_of_run(run_.seed, group_.ranks())[group_.rank()];
     if (stored && held.ok()) mine = held.value().front();
+    own_rows_ = mine;
     std::vector<std::uint64_t> all(group_.ranks());
     all[group_.rank()] = mine;
     PERDURE_TRY(group_.all_max(all));
     for (std::uint32_t rank = 0; rank < group_.rank(); ++rank) first_row_ += all[rank];
-    return array("rows", {mine, columns}, RankRule::rows, true);
+    return Status::success();
   }
 
   Status restart() {
     const bool changed = changes();
+    if (run_.one_by_one) pool_->take_arrays_late();
     PERDURE_TRY_ASSIGN(version_, pool_->restart());
+    if (run_.one_by_one) PERDURE_TRY(open_arrays());
     if (group_.rank() == 0) {
       const std::lock_guard<std::mutex> lock(mutex_);
       result_.restored = version_;
@@ -272,6 +288,7 @@ class Member {
   std::unique_ptr<Levels> levels_;
   std::unique_ptr<Pool> pool_;
   CellBox box_;
+  std::uint64_t own_rows_ = 0;
   std::uint64_t first_row_ = 0;
   std::uint64_t version_ = 0;
   std::uint64_t step_ = 0;

@@ -39,6 +39,8 @@ struct JobRun {
   std::vector<std::uint32_t> nodes = {};  // of each rank; empty: all see one directory
   bool one_directory = false;             // of all nodes
   bool any_ranks = true;
+  // Arrays are opened on all ranks together, after the restart, as windows are.
+  bool one_by_one = false;
   std::function<std::unique_ptr<Device>(std::unique_ptr<Device>)> around = nullptr;
   std::function<void()> before_commit = nullptr;  // on rank 0, after the restart was judged
 };

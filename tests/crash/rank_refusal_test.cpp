@@ -318,7 +318,105 @@ TEST_F(AnotherNumber, what_no_rule_can_divide_is_refused_by_name) {
   });
   ASSERT_TRUE(window.ok()) << window.message();
   expect_says(job(3, restart_with(RankRule::same, RankRule::same)), Code::rank_mismatch,
-              "has the window 'w'");
+              "has regions that are attached to the window 'w'");
+}
+
+// As windows are.
+Status open_late(Pool& pool, const std::string& name, RankRule rule) {
+  ArrayOptions options;
+  options.ranks = rule;
+  return pool.open_array_on_all(name, {ArrayType::int64, ArrayMode::copy, true, {6}}, options)
+      .status();
+}
+
+TEST_F(AnotherNumber, a_commit_that_would_lose_what_was_not_opened_after_the_restart_is_refused) {
+  for (const std::uint32_t keep : {1U, 3U}) {
+    options_.keep = keep;
+    pool_ = directory_ / ("pool" + std::to_string(keep));
+    make(2, false);
+    const Status lost = job(3, [](Pool& pool, Group&) -> Status {
+      pool.take_arrays_late();
+      PERDURE_TRY(pool.restart().status());
+      PERDURE_TRY(open_late(pool, "u", RankRule::same));
+      return pool.commit().status();
+    });
+    expect_says(lost, Code::rank_mismatch, "the first commit would lose 'v', which they had");
+    const Status silent = job(3, [](Pool& pool, Group&) -> Status {
+      pool.take_arrays_late();
+      PERDURE_TRY(pool.restart().status());
+      return open_late(pool, "u", RankRule::none);
+    });
+    expect_says(silent, Code::rank_mismatch,
+                "nothing is said of how to divide window 'u': say perdure_ranks=rows");
+    expect_old_pool(2);
+    const Status kept = job(3, [](Pool& pool, Group&) -> Status {
+      pool.take_arrays_late();
+      PERDURE_TRY(pool.restart().status());
+      PERDURE_TRY(open_late(pool, "u", RankRule::same));
+      EXPECT_EQ(pool.commit().status().code(), Code::rank_mismatch);
+      PERDURE_TRY(open_late(pool, "v", RankRule::by_hand));
+      EXPECT_EQ(pool.commit().value(), 2U);
+      EXPECT_EQ(pool.versions().size(), 1U);
+      return Status::success();
+    });
+    EXPECT_TRUE(kept.ok()) << kept.message();
+    expect_old_pool(3, 2);
+  }
+}
+
+TEST_F(AnotherNumber, what_is_closed_before_the_first_commit_would_be_lost) {
+  make(2, false);
+  const Status lost = job(3, [](Pool& pool, Group&) -> Status {
+    pool.take_arrays_late();
+    PERDURE_TRY(pool.restart().status());
+    PERDURE_TRY(open_late(pool, "u", RankRule::same));
+    ArrayOptions options;
+    options.ranks = RankRule::same;
+    PERDURE_TRY_ASSIGN(auto* v, pool.open_array_on_all(
+                                    "v", {ArrayType::int64, ArrayMode::copy, true, {6}}, options));
+    PERDURE_TRY(pool.close_array(v, false));
+    EXPECT_EQ(pool.commit().status().code(), Code::rank_mismatch);
+    PERDURE_TRY(open_late(pool, "v", RankRule::same));
+    return pool.commit().status();
+  });
+  EXPECT_TRUE(lost.ok()) << lost.message();
+  expect_old_pool(3, 2);
+}
+
+TEST_F(AnotherNumber, a_scalar_that_differs_can_be_bound_after_the_first_commit_alone) {
+  std::vector<std::uint64_t> values(8);
+  make(2, false, [&](Pool& pool, Group& group) {
+    values[group.rank()] = 10 + group.rank();
+    return pool.bind_scalar("s", &values[group.rank()], 8, ScalarType::uint64);
+  });
+  const Status taken = job(3, [&](Pool& pool, Group& group) -> Status {
+    pool.take_arrays_late();
+    PERDURE_TRY(pool.restart().status());
+    std::uint64_t& value = values[group.rank()];
+    expect_says(pool.bind_scalar("s", &value, 8, ScalarType::uint64), Code::rank_mismatch,
+                "0 and 1 differ; bind it after the first commit, and read the old ones");
+    PERDURE_TRY(open_late(pool, "u", RankRule::same));
+    PERDURE_TRY(open_late(pool, "v", RankRule::same));
+    PERDURE_TRY(pool.commit().status());
+    return pool.bind_scalar("s", &value, 8, ScalarType::uint64);
+  });
+  EXPECT_TRUE(taken.ok()) << taken.message();
+}
+
+// The version that lacks it is deleted by all ranks, whoever had it open.
+TEST_F(AnotherNumber, one_rank_alone_may_read_an_array_by_hand) {
+  options_.keep = 3;
+  make(2, false);
+  const Status taken = job(3, [](Pool& pool, Group& group) -> Status {
+    PERDURE_TRY(open(pool, "u", 6, RankRule::same).status());
+    if (group.rank() == 1) PERDURE_TRY(open(pool, "v", 6, RankRule::by_hand).status());
+    PERDURE_TRY(pool.restart().status());
+    PERDURE_TRY(pool.commit().status());
+    EXPECT_EQ(pool.versions().size(), 1U);
+    return pool.commit().status();
+  });
+  EXPECT_TRUE(taken.ok()) << taken.message();
+  expect_old_pool(3, 3);
 }
 
 TEST_F(AnotherNumber, an_object_of_in_place_versioning_is_refused_by_name) {

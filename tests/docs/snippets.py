@@ -320,7 +320,7 @@ HOW: dict[str, list[How]] = {
         Python(times=2), Python(_STATE, other={"< 1000": "< 20"}), Python(_READ),
     ],
     "docs/ranks.md": [
-        Same("examples/strips.c"), Same("examples/strips.c"),
+        Same("examples/strips.c"), Compiled("window_ranks.c"), Same("examples/strips.c"),
         Run("mpicc -O1 -o strips $EXAMPLES/strips.c "
             "$(perdure config --mpi mpich --cflags --libs)\nmkdir -p here levels\n",
             {"/scratch/me/levels": "$PWD/levels", "/mnt/pmem/strips": "here/strips",
