@@ -20,6 +20,7 @@
 #include "base/agreement.hpp"
 #include "base/random.hpp"
 #include "mpi/mpi_library.hpp"
+#include "mpiio/file_pieces.hpp"
 
 namespace perdure {
 namespace {
@@ -408,6 +409,7 @@ bool CachedFile::is_path_taken(const std::string& path, std::uint64_t device, st
 
 CachedFile::~CachedFile() {
   if (pool_ != nullptr) pool_->remove_companion(*this);
+  delete spare_pieces_.load();
 }
 
 // Whether levels keep the file with the pool's versions.

@@ -88,6 +88,10 @@ class CachedFile final : public Companion {
   // Bytes of the file; reading ends where the caller knows that the file does.
   Status read(std::uint64_t offset, void* to, std::uint64_t bytes);
   Status write(std::uint64_t offset, const void* from, std::uint64_t bytes, Acknowledge when);
+  // Of bytes that are not all together (file_pieces.hpp).
+  class Pieces;
+  // Before writes: that of a file whose changes could not be undone fails.
+  const Status& base_failure() const { return base_failure_; }
   // Of a file that stands aside: reads, and returns how many bytes there are before the file ends,
   // which size_bytes() would have to ask the system for. Nothing: it does not, read() is to read.
   Result<std::optional<std::uint64_t>> read_aside(std::uint64_t offset, void* to,
@@ -135,7 +139,8 @@ class CachedFile final : public Companion {
   CachePart& own_part() { return *part_.part; }
 
  private:
-  struct Founding;  // what rank 0 decides for all
+  struct Founding;    // what rank 0 decides for all
+  struct NodePieces;  // file_pieces.hpp
   static Status release_served(MpiGroup& group, const std::string& path);
   explicit CachedFile(BackingFile backing) : backing_(std::move(backing)) {}
   static Result<std::shared_ptr<CachedFile>> make(MpiGroup& group, BackingFile backing,
@@ -219,6 +224,7 @@ class CachedFile final : public Companion {
   int handles_ = 0;
   std::optional<FileAside> aside_;     // of one that was opened aside, for good
   std::atomic<bool> is_aside_{false};  // part_ and own_ are set when it is not
+  std::atomic<std::vector<NodePieces>*> spare_pieces_{nullptr};  // of the access in pieces before
   CacheTally tally_;
 };
 
