@@ -142,7 +142,7 @@ class CachePart {
     return read(offset, to, bytes).ok();
   }
   bool try_write(std::uint64_t offset, const void* from, std::uint64_t bytes);
-  // All pieces of a run, of this node's: their bytes stand at `to` or `from`, one after another.
+  // All pieces of a run, of this node's: `to` or `from` has their bytes, one after another.
   Status read_pieces(const PiecesFormat& run, std::byte* to);
   Status write_pieces(const PiecesFormat& run, const std::byte* from, Acknowledge when);
   // Tells the processor that one of these comes, as early as can be; any `offset` will do.

@@ -57,8 +57,8 @@ template <typename Visit>
 
 }  // namespace access_plan
 
-// Calls visit(RegularRun) -> bool for the `bytes` bytes from position `at` of a view of regular runs,
-// in order; stops, and says false, when visit does.
+// Calls visit(RegularRun) -> bool for the `bytes` bytes from position `at` of a view of regular
+// runs, in order; stops, and says false, when visit does.
 template <typename Visit>
 bool for_each_run(const FileView& view, std::int64_t at, std::int64_t bytes, Visit&& visit) {
   constexpr std::int64_t count_max = 1 << 30;
