@@ -39,16 +39,16 @@ def measure_pieces(quick: bool) -> Iterator[Fact]:
     """The facts, as they come. Raises ProgramFailed."""
     programs = find_programs("bench_file_pieces", "bench")
     rounds = 2 if quick else 7
-    with pool_directory() as place:
-        with progress("bench files: pieces", len(programs) * len(_PLACES) * rounds) as advance:
-            for program in programs:
-                samples: dict[str, list[dict[str, float]]] = {where: [] for where in _PLACES}
-                for _ in range(rounds):
-                    for where, taken in samples.items():
-                        taken.append(_run(program, place, where))
-                        advance()
+    turns = len(programs) * len(_PLACES) * rounds
+    with pool_directory() as place, progress("bench files: pieces", turns) as advance:
+        for program in programs:
+            samples: dict[str, list[dict[str, float]]] = {where: [] for where in _PLACES}
+            for _ in range(rounds):
                 for where, taken in samples.items():
-                    yield from _facts(_PLACES[where], where == "here", taken, program)
+                    taken.append(_run(program, place, where))
+                    advance()
+            for where, taken in samples.items():
+                yield from _facts(_PLACES[where], where == "here", taken, program)
 
 
 def _run(program: Program, place: Path, where: str) -> dict[str, float]:
