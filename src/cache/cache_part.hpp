@@ -172,6 +172,17 @@ class CachePart {
   Result<WriteBackTally> write_back(std::uint64_t turn, bool sync) {
     return write_back_.run(turn, sync);
   }
+  // For EarlyWriteBack: how many blocks there are to look at; what of one is dirty; hand that over;
+  // wait until the file has what was handed over.
+  Result<std::uint64_t> blocks_looked_at() { return table_.touched_of(bytes_.blocks_in_use()); }
+  bool is_passing() const { return table_.is_passing(); }
+  Grains dirty(std::uint64_t block) const {
+    return table_.is_here(block) ? table_.dirty(block) : Grains{};
+  }
+  Result<std::uint64_t> write_early(std::uint64_t block) { return write_back_.run_early(block); }
+  Status sync_early() { return write_back_.sync_leaving(); }
+  // Of blocks that ever had room or were to have it.
+  std::uint64_t touched_bytes() const { return table_.touched() * layout().block_bytes; }
   // Makes durable in the part all that is dirty.
   Status persist();
 

@@ -2,7 +2,6 @@
 #include "cache/part_server.hpp"
 
 #include <poll.h>
-#include <pthread.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -10,13 +9,13 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
-#include <csignal>
 #include <cstring>
 #include <optional>
 #include <system_error>
 #include <utility>
 
 #include "base/clock.hpp"
+#include "cache/signals_blocked.hpp"
 
 namespace perdure {
 namespace {
@@ -25,22 +24,6 @@ constexpr int rest_ms = 100;  // after a failure to accept
 constexpr std::size_t input_bytes = 16384;
 constexpr std::size_t answers_bytes_max = 16384;
 constexpr std::size_t pieces_max = 64;
-
-// cache.S4: threads inherit the mask of the one that makes them.
-class AllSignalsBlocked {
- public:
-  AllSignalsBlocked() {
-    sigset_t all;
-    ::sigfillset(&all);
-    (void)::pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~AllSignalsBlocked() { (void)::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  AllSignalsBlocked(const AllSignalsBlocked&) = delete;
-  AllSignalsBlocked& operator=(const AllSignalsBlocked&) = delete;
-
- private:
-  sigset_t before_{};
-};
 
 }  // namespace
 

@@ -9,6 +9,7 @@
 
 #include <csignal>
 
+#include "cache/early_write_back.hpp"
 #include "cache/testing/small_device.hpp"
 #include "slow_tests.hpp"
 
@@ -143,6 +144,7 @@ class Campaign {
                           int pipe) const {
     const auto backing = open(directory);
     const auto part = attach(directory, backing, seed + writer);
+    const auto early = EarlyWriteBack::start(*part, seed, seed % 2 == 0, {0, 200'000});
     std::mt19937_64 random = steps_of(seed, writer);
     for (int i = 0; i < steps_max; ++i) {
       const Step step = next_step(random, writer);
