@@ -22,6 +22,7 @@
 
 #include "base/status.hpp"
 #include "cache/backing_file.hpp"
+#include "cache/early_write_back.hpp"
 #include "cache/group_recovery.hpp"
 #include "cache/part_client.hpp"
 #include "cache/part_directory.hpp"
@@ -97,6 +98,16 @@ class CachedFile final : public Companion {
   Result<std::optional<std::uint64_t>> read_aside(std::uint64_t offset, void* to,
                                                   std::uint64_t bytes);
 
+  // After an access: hands over what is dirty while the process computes, if it is worth that
+  // (early_write_back.hpp).
+  void write_early() {
+    if (!writes_early_.load(std::memory_order_relaxed) && !is_aside() &&
+        (server_ != nullptr || part().touched_bytes() >= EarlyWriteBack::least_bytes))
+        [[unlikely]] {
+      begin_early_write_back();
+    }
+  }
+
   // At least `enough` bytes, or how many the file has now.
   Result<std::uint64_t> size_bytes(std::uint64_t enough);
   Status grow_size(std::uint64_t bytes);
@@ -162,6 +173,9 @@ class CachedFile final : public Companion {
   Status start_service(MpiGroup& group, const NodeMap& map, const Founding& founding);
   Status prefetch(MpiGroup& group, const NodeMap& map);
   Status allocate(std::uint64_t bytes);
+  void begin_early_write_back();
+  void end_early_write_back();
+  bool syncs_file();
   Status write_back_own(bool sync);
   Status hand_over_own();
   Status record_last_change();
@@ -222,6 +236,9 @@ class CachedFile final : public Companion {
   bool kept_ = false;               // levels keep it with the pool's versions
   Status base_failure_;
   int handles_ = 0;
+  std::atomic<bool> writes_early_{false};  // or can't
+  std::mutex early_mutex_;
+  std::unique_ptr<EarlyWriteBack> early_;
   std::optional<FileAside> aside_;     // of one that was opened aside, for good
   std::atomic<bool> is_aside_{false};  // part_ and own_ are set when it is not
   std::atomic<std::vector<NodePieces>*> spare_pieces_{nullptr};  // of the access in pieces before

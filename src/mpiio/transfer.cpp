@@ -144,6 +144,7 @@ Result<std::int64_t> transfer(OpenFile& open, Direction direction, const Items& 
   count_access(open.file->tally(), direction, bytes);
   if (Status moved = move(open, direction, items, at, bytes); !moved.ok()) return moved;
   if (open.short_cut.part.load(std::memory_order_relaxed) == nullptr) find_short_cut(open);
+  if (direction == Direction::write) write_early(open);
   return bytes;
 }
 
