@@ -9,7 +9,8 @@ where the cache puts them by default, in /dev/shm. Two ranks.
     many-files         10,000 files of 4 KiB (quick: 1,000), each of one rank, from end to end
     new-128MiB         one file, of which each rank writes half, from end to end
 
-Files that are larger than the cache's room: files_room.py.
+Files that are larger than the cache's room: files_room.py; accesses in pieces: files_pieces.py;
+the close of a large file: files_close.py.
 
 On tmpfs and, with -disk, in $PERDURE_BENCH_DISK or the home directory. ratio_to_stock is of the
 time with the cache over that without, of neighbours in time; stock and cached are in milliseconds
@@ -29,6 +30,8 @@ from perdure.cache.preload import cache_environment
 from perdure.programs import Program, find_programs
 from perdure.progress import progress
 from perdure_bench.facts import Fact, take_turns
+from perdure_bench.files_close import measure_close
+from perdure_bench.files_pieces import measure_pieces
 from perdure_bench.files_room import measure_room
 from perdure_bench.solver import disk_directory, job_output, pool_directory
 
@@ -77,6 +80,8 @@ def measure(quick: bool) -> Iterator[Fact]:
                     ways = {"stock": partial(_run, program, case, stem, {}),
                             "cached": partial(_run, program, case, stem, cached)}  # fmt: skip
                     yield from _facts(case, suffix, take_turns(ways, rounds, advance), program)
+    yield from measure_close(quick)
+    yield from measure_pieces(quick)
     yield from measure_room(quick, disk_directory())
 
 

@@ -395,6 +395,7 @@ Status CachePart::persist_blocks(std::uint64_t blocks, std::uint64_t version) {
 //   2. what is cut off is neither kept nor anything but zeros, fence: nor if the file grows again;
 //      where it passes through, the cut of the cached file makes it zeros
 //   3. its space is given back, also what an eviction could not give back
+// In between nobody else writes a block back that is cut (cache.P21).
 Status CachePart::set_size(std::uint64_t bytes) {
   if (versions_.has_log() && bytes < bytes_.size_bytes()) {
     return Status(Code::unsupported, header().path,
@@ -413,12 +414,13 @@ Status CachePart::set_size(std::uint64_t bytes) {
     const bool here = table_.is_here(block);
     if (begin + layout().block_bytes <= bytes) continue;
     if (!here && !table_.is_through(block)) continue;
+    PERDURE_TRY_ASSIGN(const std::uint64_t claim, table_.claim(block));
     if (begin >= bytes) {
       table_.clear(block);
       gone.push_back(block);
-      continue;
     }
-    if (!here) continue;
+    (void)table_.give_claim(block, claim);
+    if (begin >= bytes || !here) continue;
     const std::uint64_t within = bytes - begin;
     std::memset(bytes_.of(block) + within, 0, layout().block_bytes - within);
     bytes_.flush(block, within, layout().block_bytes - within);

@@ -11,8 +11,8 @@
 // where it is taken: cache.P1 and cache.P12 in block_table.hpp, cache.P16 there, cache.P19 in
 // pass_through.hpp, cache.P4, cache.P5 and cache.P7 in write_back.hpp, cache.P8, cache.P9 and
 // cache.P13 in part_versions.hpp, cache.P10 and cache.P11 in part_peers.hpp, cache.P14 in
-// change_record.hpp, cache.P15 in part_contradiction.hpp, cache.P17 in evictor.hpp; the others
-// here.
+// change_record.hpp, cache.P15 in part_contradiction.hpp, cache.P17 in evictor.hpp, cache.P20 in
+// part_pieces.cpp; the others here.
 //   cache.P2  A write stores (a) the bytes, (b) the size, (c) the grains' dirty bits, and is then
 //       acknowledged. So every grain of an acknowledged write is dirty, or was handed on by
 //       cache.P4.
@@ -57,6 +57,7 @@
 #include "cache/part_users.hpp"
 #include "cache/part_versions.hpp"
 #include "cache/pass_through.hpp"
+#include "cache/piece_list.hpp"
 #include "cache/shared_bytes.hpp"
 #include "cache/shared_pointers.hpp"
 #include "cache/undo_log.hpp"
@@ -141,6 +142,9 @@ class CachePart {
     return read(offset, to, bytes).ok();
   }
   bool try_write(std::uint64_t offset, const void* from, std::uint64_t bytes);
+  // All pieces of a run, of this node's: `to` or `from` has their bytes, one after another.
+  Status read_pieces(const PiecesFormat& run, std::byte* to);
+  Status write_pieces(const PiecesFormat& run, const std::byte* from, Acknowledge when);
   // Tells the processor that one of these comes, as early as can be; any `offset` will do.
   void expect(std::uint64_t offset) const {
     if (layout().nodes == 1) __builtin_prefetch(bytes_.hint_of(offset));
@@ -168,6 +172,17 @@ class CachePart {
   Result<WriteBackTally> write_back(std::uint64_t turn, bool sync) {
     return write_back_.run(turn, sync);
   }
+  // For EarlyWriteBack: how many blocks there are to look at; what of one is dirty; hand that over;
+  // wait until the file has what was handed over.
+  Result<std::uint64_t> blocks_looked_at() { return table_.touched_of(bytes_.blocks_in_use()); }
+  bool is_passing() const { return table_.is_passing(); }
+  Grains dirty(std::uint64_t block) const {
+    return table_.is_here(block) ? table_.dirty(block) : Grains{};
+  }
+  Result<std::uint64_t> write_early(std::uint64_t block) { return write_back_.run_early(block); }
+  Status sync_early() { return write_back_.sync_leaving(); }
+  // Of blocks that ever had room or were to have it.
+  std::uint64_t touched_bytes() const { return table_.touched() * layout().block_bytes; }
   // Makes durable in the part all that is dirty.
   Status persist();
 
@@ -267,6 +282,12 @@ class CachePart {
   Status write_large(std::uint64_t block, std::uint64_t within, const std::byte* from,
                      std::uint64_t bytes);
   void finish_write(std::uint64_t block, std::uint64_t within, std::uint64_t bytes);
+  void finish_pieces(std::uint64_t block, std::uint64_t within, const PiecesFormat& run,
+                     std::uint64_t count);
+  Result<bool> write_words(std::uint64_t offset, const PiecesFormat& run, std::uint64_t count,
+                           const std::byte* from, Acknowledge when);
+  bool try_read_pieces(std::uint64_t offset, const PiecesFormat& run, std::uint64_t count,
+                       std::byte* to);
   Status keep(std::uint64_t block, std::uint64_t within, std::uint64_t bytes);
 
   std::unique_ptr<Device> device_;

@@ -12,8 +12,16 @@
 
 #include "base/status.hpp"
 #include "cache/cache_part.hpp"
+#include "cache/piece_list.hpp"
 
 namespace perdure {
+
+// What becomes of requests that were begun, for whoever waits for them.
+struct Outcome {
+  Status status;
+  std::uint64_t values[2] = {0, 0};
+  std::size_t awaited = 0;  // that are not answered yet
+};
 
 class PartAccess {
  public:
@@ -25,6 +33,12 @@ class PartAccess {
   virtual Status read(std::uint64_t offset, void* to, std::uint64_t bytes) = 0;
   virtual Status write(std::uint64_t offset, const void* from, std::uint64_t bytes,
                        Acknowledge when) = 0;
+  // Pieces of this part. They are begun: after await(), which is called in any case, `outcome` says
+  // what came of all that were begun with it, and until then it and the memory of a read stay where
+  // they are.
+  virtual Status begin_read(const PieceList& pieces, Outcome& outcome) = 0;
+  virtual Status begin_write(const PieceList& pieces, Acknowledge when, Outcome& outcome) = 0;
+  virtual Status await(Outcome& outcome) = 0;
   virtual Result<std::uint64_t> size() = 0;
   virtual Status grow_size(std::uint64_t bytes) = 0;
   virtual Status set_size(std::uint64_t bytes) = 0;
@@ -57,6 +71,9 @@ class OwnPart final : public PartAccess {
                Acknowledge when) override {
     return part_.write(offset, from, bytes, when);
   }
+  Status begin_read(const PieceList& pieces, Outcome& outcome) override;
+  Status begin_write(const PieceList& pieces, Acknowledge when, Outcome& outcome) override;
+  Status await(Outcome& outcome) override { return outcome.status; }
   Result<std::uint64_t> size() override { return part_.size_bytes(); }
   Status grow_size(std::uint64_t bytes) override {
     part_.grow_size(bytes);

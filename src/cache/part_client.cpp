@@ -93,6 +93,7 @@ Status PartClient::broken(const Status& why) {
   shut_down(socket_);
   for (const Outstanding& pending : outstanding_) {
     if (pending.outcome->status.ok()) pending.outcome->status = broken_;
+    --pending.outcome->awaited;
   }
   outstanding_.clear();
   outstanding_bytes_ = 0;
@@ -104,32 +105,45 @@ Status PartClient::receive_answer() {
   if (const Status got = receive_whole(socket_, &answer, sizeof answer); !got.ok()) {
     return broken(got);
   }
-  const Outstanding pending = outstanding_.front();
-  const std::uint64_t expected = pending.to != nullptr && answer.code == 0 ? pending.bytes : 0;
+  const Outstanding& pending = outstanding_.front();
+  const std::uint64_t expected = pending.is_read && answer.code == 0 ? pending.bytes : 0;
   if (!is_code(answer.code) || answer.message_bytes > message_bytes_max ||
       answer.payload_bytes != expected) {
     return broken({Code::damaged, "an answer that can't be right"});
   }
   std::string message(answer.message_bytes, '\0');
   Status got = receive_whole(socket_, message.data(), message.size());
-  if (got.ok() && expected != 0) got = receive_whole(socket_, pending.to, expected);
+  if (got.ok() && expected != 0) got = receive_payload(pending.to, expected);
   if (!got.ok()) return broken(got);
-  outstanding_.pop_front();
+  Outcome& outcome = *pending.outcome;
   outstanding_bytes_ -= pending.bytes;
-  std::copy_n(answer.values, 2, pending.outcome->values);
-  if (answer.code != 0 && pending.outcome->status.ok()) {
-    pending.outcome->status = Status(Code{answer.code}, std::move(message));
+  outstanding_.pop_front();
+  --outcome.awaited;
+  std::copy_n(answer.values, 2, outcome.values);
+  if (answer.code != 0 && outcome.status.ok()) {
+    outcome.status = Status(Code{answer.code}, std::move(message));
   }
   return Status::success();
 }
 
+Status PartClient::receive_payload(const std::vector<MemoryPiece>& to, std::uint64_t bytes) {
+  if (to.size() == 1) return receive_whole(socket_, to.front().at, bytes);
+  together_.resize(bytes);
+  PERDURE_TRY(receive_whole(socket_, together_.data(), bytes));
+  scatter(together_.data(), to);
+  return Status::success();
+}
+
 // cache.T2.
-Status PartClient::send(const RequestFormat& request, const void* payload, std::uint64_t bytes) {
+Status PartClient::send(const RequestFormat& request, std::span<iovec> rest) {
   RequestFormat head = request;
-  iovec pieces[2] = {{&head, sizeof head}, {const_cast<void*>(payload), bytes}};
-  std::uint64_t left = sizeof head + bytes;
+  iovec pieces[3] = {{&head, sizeof head}, {}, {}};
+  std::ranges::copy(rest, pieces + 1);
+  const std::size_t count = 1 + rest.size();
+  std::uint64_t left = 0;
+  for (const iovec& piece : pieces) left += piece.iov_len;
   while (left != 0) {
-    auto moved = send_some(socket_, pieces, 2, false);
+    auto moved = send_some(socket_, pieces, count, false);
     if (!moved.ok()) return broken(moved.status());
     left -= moved.value().bytes;
     if (!moved.value().again) continue;
@@ -142,16 +156,18 @@ Status PartClient::send(const RequestFormat& request, const void* payload, std::
   return Status::success();
 }
 
-Status PartClient::submit(const RequestFormat& request, const void* payload,
-                          const Outstanding& pending) {
+// `rest` is what follows the request: at most two pieces.
+Status PartClient::submit(const RequestFormat& request, std::span<iovec> rest,
+                          Outstanding pending) {
   if (!broken_.ok()) return broken_;
   const std::uint64_t bytes = pending.bytes;
   while (!outstanding_.empty() && (outstanding_.size() >= outstanding_max ||
                                    outstanding_bytes_ + bytes > outstanding_bytes_max)) {
     PERDURE_TRY(receive_answer());  // cache.T1
   }
-  PERDURE_TRY(send(request, payload, payload == nullptr ? 0 : bytes));
-  outstanding_.push_back(pending);
+  PERDURE_TRY(send(request, rest));
+  ++pending.outcome->awaited;
+  outstanding_.push_back(std::move(pending));
   outstanding_bytes_ += bytes;
   return Status::success();
 }
@@ -168,7 +184,7 @@ Status PartClient::read(std::uint64_t offset, void* to, std::uint64_t bytes) {
   while (bytes != 0) {
     const std::uint64_t run = std::min<std::uint64_t>(bytes, payload_bytes_max);
     const RequestFormat request{static_cast<std::uint32_t>(Verb::read), 0, offset, run, 0};
-    PERDURE_TRY(submit(request, nullptr, {run, place, &outcome}));
+    PERDURE_TRY(submit(request, {}, {run, true, &outcome, {{place, run}}}));
     offset += run;
     place += run;
     bytes -= run;
@@ -187,13 +203,50 @@ Status PartClient::write(std::uint64_t offset, const void* from, std::uint64_t b
     const std::uint64_t run = std::min<std::uint64_t>(bytes, payload_bytes_max);
     const RequestFormat request{static_cast<std::uint32_t>(Verb::write),
                                 static_cast<std::uint32_t>(when), offset, run, 0};
-    PERDURE_TRY(submit(request, place, {run, nullptr, told}));
+    iovec payload{const_cast<std::byte*>(place), run};  // it is only read
+    PERDURE_TRY(submit(request, {&payload, 1}, {run, false, told, {}}));
     offset += run;
     place += run;
     bytes -= run;
   }
   if (when == Acknowledge::async) return Status::success();
   PERDURE_TRY(receive_all());
+  return outcome.status;
+}
+
+Status PartClient::begin_read(const PieceList& pieces, Outcome& outcome) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const std::vector<PiecesFormat>& runs = pieces.runs();
+  const std::uint64_t bytes = pieces.bytes();
+  const RequestFormat request{static_cast<std::uint32_t>(Verb::read_pieces), 0, runs.front().offset,
+                              bytes, runs.size()};
+  iovec list{const_cast<PiecesFormat*>(runs.data()), runs.size() * sizeof(PiecesFormat)};
+  return submit(request, {&list, 1}, {bytes, true, &outcome, pieces.memory()});
+}
+
+Status PartClient::begin_write(const PieceList& pieces, Acknowledge when, Outcome& outcome) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const std::vector<PiecesFormat>& runs = pieces.runs();
+  const std::uint64_t bytes = pieces.bytes();
+  std::byte* from = pieces.memory().front().at;
+  std::vector<std::byte> together;
+  if (pieces.memory().size() != 1) {
+    together.resize(bytes);
+    gather(pieces.memory(), together.data());
+    from = together.data();
+  }
+  const RequestFormat request{static_cast<std::uint32_t>(Verb::write_pieces),
+                              static_cast<std::uint32_t>(when), runs.front().offset, bytes,
+                              runs.size()};
+  iovec rest[2] = {{const_cast<PiecesFormat*>(runs.data()), runs.size() * sizeof(PiecesFormat)},
+                   {from, bytes}};
+  Outcome* told = when == Acknowledge::async ? &async_ : &outcome;
+  return submit(request, rest, {bytes, false, told, {}});
+}
+
+Status PartClient::await(Outcome& outcome) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  while (outcome.awaited != 0) PERDURE_TRY(receive_answer());
   return outcome.status;
 }
 
@@ -215,13 +268,12 @@ Status PartClient::drain_locked() {
   return first.ok() ? received : first;
 }
 
-PartClient::Outcome PartClient::ask(Verb verb, std::uint64_t value, int option,
-                                    std::uint64_t offset) {
+Outcome PartClient::ask(Verb verb, std::uint64_t value, int option, std::uint64_t offset) {
   const std::lock_guard<std::mutex> lock(mutex_);
   Outcome outcome;
   const RequestFormat request{static_cast<std::uint32_t>(verb), static_cast<std::uint32_t>(option),
                               offset, 0, value};
-  Status done = submit(request, nullptr, {0, nullptr, &outcome});
+  Status done = submit(request, {}, {0, false, &outcome, {}});
   if (done.ok()) done = receive_all();
   if (!done.ok()) outcome.status = done;
   return outcome;

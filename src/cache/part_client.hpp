@@ -24,7 +24,9 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "base/status.hpp"
 #include "cache/part_access.hpp"
@@ -45,6 +47,9 @@ class PartClient final : public PartAccess {
   Status read(std::uint64_t offset, void* to, std::uint64_t bytes) override;
   Status write(std::uint64_t offset, const void* from, std::uint64_t bytes,
                Acknowledge when) override;
+  Status begin_read(const PieceList& pieces, Outcome& outcome) override;
+  Status begin_write(const PieceList& pieces, Acknowledge when, Outcome& outcome) override;
+  Status await(Outcome& outcome) override;
   // Waits until all async writes are done: the first error of those since the last drain.
   Status drain();
   // drain(), and the connection ends: the server waits for this one no more.
@@ -75,15 +80,11 @@ class PartClient final : public PartAccess {
   void give_way() const override { ::usleep(20); }
 
  private:
-  // What became of a request, for whoever waits for it.
-  struct Outcome {
-    Status status;
-    std::uint64_t values[2] = {0, 0};
-  };
   struct Outstanding {
     std::uint64_t bytes;  // of its payload, either way
-    std::byte* to;        // of a read
+    bool is_read;
     Outcome* outcome;
+    std::vector<MemoryPiece> to;  // of a read
   };
 
   PartClient(FileHandle socket, std::string name) : socket_(std::move(socket)), name_(name) {}
@@ -96,9 +97,10 @@ class PartClient final : public PartAccess {
                                       std::uint64_t offset = 0);
 
   // Called with the mutex held; their failure is the connection's.
-  Status submit(const RequestFormat& request, const void* payload, const Outstanding& pending);
-  Status send(const RequestFormat& request, const void* payload, std::uint64_t bytes);
+  Status submit(const RequestFormat& request, std::span<iovec> rest, Outstanding pending);
+  Status send(const RequestFormat& request, std::span<iovec> rest);
   Status receive_answer();
+  Status receive_payload(const std::vector<MemoryPiece>& to, std::uint64_t bytes);
   Status receive_all();
   Status broken(const Status& why);
   Status drain_locked();
@@ -108,8 +110,9 @@ class PartClient final : public PartAccess {
   std::string name_;
   std::deque<Outstanding> outstanding_;
   std::uint64_t outstanding_bytes_ = 0;
-  Outcome async_;  // the first failure of an async write
-  Status broken_;  // cache.T3
+  std::vector<std::byte> together_;  // the payload of memory that is not in one piece
+  Outcome async_;                    // the first failure of an async write
+  Status broken_;                    // cache.T3
 };
 
 }  // namespace perdure

@@ -2,7 +2,6 @@
 #include "cache/part_server.hpp"
 
 #include <poll.h>
-#include <pthread.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -10,13 +9,13 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
-#include <csignal>
 #include <cstring>
 #include <optional>
 #include <system_error>
 #include <utility>
 
 #include "base/clock.hpp"
+#include "cache/signals_blocked.hpp"
 
 namespace perdure {
 namespace {
@@ -25,22 +24,6 @@ constexpr int rest_ms = 100;  // after a failure to accept
 constexpr std::size_t input_bytes = 16384;
 constexpr std::size_t answers_bytes_max = 16384;
 constexpr std::size_t pieces_max = 64;
-
-// cache.S4: threads inherit the mask of the one that makes them.
-class AllSignalsBlocked {
- public:
-  AllSignalsBlocked() {
-    sigset_t all;
-    ::sigfillset(&all);
-    (void)::pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~AllSignalsBlocked() { (void)::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  AllSignalsBlocked(const AllSignalsBlocked&) = delete;
-  AllSignalsBlocked& operator=(const AllSignalsBlocked&) = delete;
-
- private:
-  sigset_t before_{};
-};
 
 }  // namespace
 
@@ -92,6 +75,8 @@ class PartServer::Session {
   Status serve_one();
   Status serve_read(const RequestFormat& request);
   Status serve_write(const RequestFormat& request);
+  Status serve_read_pieces(const RequestFormat& request);
+  Status write(const RequestFormat& request, const std::byte* from);
   Status send_range(std::uint64_t offset, std::uint64_t bytes);
 
   Status receive(void* to, std::size_t bytes);
@@ -194,15 +179,42 @@ Status PartServer::Session::serve_read(const RequestFormat& request) {
   return send_whole(socket_, &piece, 1);
 }
 
+// The pieces come first, then what they hold: both are in `bytes` bytes at `from`, which has the
+// alignment of any type.
+Status PartServer::Session::write(const RequestFormat& request, const std::byte* from) {
+  if (Verb{request.verb} == Verb::write) return service_.write(request, from);
+  const auto* runs = reinterpret_cast<const PiecesFormat*>(from);
+  return service_.write_pieces(request, {runs, request.value},
+                               from + request.value * sizeof(PiecesFormat));
+}
+
 // cache.S2: a turn is taken when no answer is left to be sent, and given back before this one is.
 Status PartServer::Session::serve_write(const RequestFormat& request) {
-  if (request.bytes > input_end_ - input_begin_) PERDURE_TRY(send_answers());
+  const bool has_pieces = Verb{request.verb} == Verb::write_pieces;
+  const std::uint64_t bytes =
+      request.bytes + (has_pieces ? request.value * sizeof(PiecesFormat) : 0);
+  if (bytes > input_end_ - input_begin_) PERDURE_TRY(send_answers());
   auto buffer = turns_.take();
-  const Status received = receive(buffer.get(), request.bytes);
-  const Status done = received.ok() ? service_.write(request, buffer.get()) : received;
+  const Status received = receive(buffer.get(), bytes);
+  const Status done = received.ok() ? write(request, buffer.get()) : received;
   turns_.give(std::move(buffer));
   PERDURE_TRY(received);
   answer(done, {0, 0}, 0);
+  return Status::success();
+}
+
+// Gathered first, so that nothing of the part is held while the peer is waited for.
+Status PartServer::Session::serve_read_pieces(const RequestFormat& request) {
+  std::vector<PiecesFormat> runs(request.value);
+  PERDURE_TRY(receive(runs.data(), runs.size() * sizeof(PiecesFormat)));
+  const auto gathered = std::make_unique_for_overwrite<std::byte[]>(request.bytes);
+  const Status done = service_.read_pieces(request, runs, gathered.get());
+  answer(done, {0, 0}, done.ok() ? request.bytes : 0);
+  if (!done.ok()) return Status::success();
+  std::array<iovec, 2> pieces = {
+      {{answers_.data(), answers_.size()}, {gathered.get(), request.bytes}}};
+  PERDURE_TRY(send_whole(socket_, pieces.data(), pieces.size()));
+  answers_.clear();
   return Status::success();
 }
 
@@ -215,8 +227,10 @@ Status PartServer::Session::serve_one() {
     PERDURE_TRY(send_answers());
     return shape;
   }
-  if (Verb{request.verb} == Verb::read) return serve_read(request);
-  if (Verb{request.verb} == Verb::write) {
+  const Verb verb{request.verb};
+  if (verb == Verb::read) return serve_read(request);
+  if (verb == Verb::read_pieces) return serve_read_pieces(request);
+  if (verb == Verb::write || verb == Verb::write_pieces) {
     PERDURE_TRY(serve_write(request));
   } else {
     std::uint64_t values[2] = {0, 0};

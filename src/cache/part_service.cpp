@@ -24,15 +24,28 @@ Status check_size(std::uint64_t bytes) {
 
 Status PartService::check_shape(const RequestFormat& request) {
   if (request.verb < static_cast<std::uint32_t>(Verb::read) ||
-      request.verb > static_cast<std::uint32_t>(Verb::set_base_version)) {
+      request.verb > static_cast<std::uint32_t>(Verb::write_pieces)) {
     return refuse("there is no request " + std::to_string(request.verb));
   }
-  const bool carries = Verb{request.verb} == Verb::read || Verb{request.verb} == Verb::write;
-  if (carries && request.bytes > payload_bytes_max) {
+  const Verb verb{request.verb};
+  const bool has_pieces = verb == Verb::read_pieces || verb == Verb::write_pieces;
+  if (!has_pieces && verb != Verb::read && verb != Verb::write) return Status::success();
+  if (request.bytes > payload_bytes_max) {
     return refuse("a request of " + std::to_string(request.bytes) + " bytes, more than " +
                   std::to_string(payload_bytes_max));
   }
+  const std::uint64_t runs_max = (payload_bytes_max - request.bytes) / sizeof(PiecesFormat);
+  if (has_pieces && (request.value == 0 || request.value > runs_max)) {
+    return refuse("a request of " + std::to_string(request.value) + " runs of pieces and " +
+                  std::to_string(request.bytes) + " bytes, where there may be 1 to " +
+                  std::to_string(runs_max) + " runs");
+  }
   return Status::success();
+}
+
+Status PartService::check_acknowledge(const RequestFormat& request) {
+  if (request.option <= static_cast<std::uint32_t>(Acknowledge::durable)) return Status::success();
+  return refuse("there is no acknowledgement " + std::to_string(request.option));
 }
 
 Status PartService::check_range(std::uint64_t offset, std::uint64_t bytes) const {
@@ -55,14 +68,56 @@ Result<bool> PartService::prepare_read(const RequestFormat& request) {
 }
 
 Status PartService::write(const RequestFormat& request, const void* payload) {
-  if (request.option > static_cast<std::uint32_t>(Acknowledge::durable)) {
-    return refuse("there is no acknowledgement " + std::to_string(request.option));
-  }
+  PERDURE_TRY(check_acknowledge(request));
   PERDURE_TRY(check_range(request.offset, request.bytes));
   const Status written =
       part_.write(request.offset, payload, request.bytes, static_cast<Acknowledge>(request.option));
   part_.journal().give_entry_of_thread();  // more connections than entries are possible
   return written;
+}
+
+// Nothing of a request is done before all of it is right.
+Status PartService::check_pieces_here(const RequestFormat& request,
+                                      std::span<const PiecesFormat> runs) const {
+  if (const Status right = check_pieces(runs, request.bytes); !right.ok()) {
+    return refuse(right.message());
+  }
+  for (const PiecesFormat& run : runs) {
+    PERDURE_TRY(
+        for_each_block_of(part_.layout(), run, [&](std::uint64_t offset, std::uint64_t here) {
+          return check_range(offset, here == 0 ? run.bytes : (here - 1) * run.stride + run.bytes);
+        }));
+  }
+  return Status::success();
+}
+
+Status PartService::write_pieces(const RequestFormat& request, std::span<const PiecesFormat> runs,
+                                 const std::byte* payload) {
+  PERDURE_TRY(check_acknowledge(request));
+  PERDURE_TRY(check_pieces_here(request, runs));
+  Status written;
+  for (const PiecesFormat& run : runs) {
+    written = part_.write_pieces(run, payload, static_cast<Acknowledge>(request.option));
+    if (!written.ok()) break;
+    payload += std::uint64_t{run.bytes} * run.count;
+  }
+  part_.journal().give_entry_of_thread();  // more connections than entries are possible
+  return written;
+}
+
+// As prepare_read(): what another node asks for has its room at once.
+Status PartService::read_pieces(const RequestFormat& request, std::span<const PiecesFormat> runs,
+                                std::byte* payload) {
+  PERDURE_TRY(check_pieces_here(request, runs));
+  for (const PiecesFormat& run : runs) {
+    PERDURE_TRY(
+        for_each_block_of(part_.layout(), run, [&](std::uint64_t offset, std::uint64_t here) {
+          return part_.fill(offset, here == 0 ? run.bytes : 1).status();
+        }));
+    PERDURE_TRY(part_.read_pieces(run, payload));
+    payload += std::uint64_t{run.bytes} * run.count;
+  }
+  return Status::success();
 }
 
 Status PartService::unlock(std::uint64_t owner) {

@@ -6,11 +6,11 @@
 //   server: challenge
 //   client: greeting
 //   server: welcome, or the end of the connection
-//   client: any number of (request, the payload of a write)
+//   client: any number of (request, the pieces that it names, the payload of a write)
 //   server: an answer to each, in order: (answer, its message, the payload of a read)
 //
 // A request that names too many bytes or no verb is answered, and the connection closed: what
-// follows it could not be parsed.
+// follows it could not be parsed. Pieces that can't be right are answered like any other request.
 #pragma once
 
 #include <bit>
@@ -22,7 +22,7 @@ namespace perdure {
 static_assert(std::endian::native == std::endian::little, "the protocol is little-endian");
 
 constexpr std::uint64_t greeting_magic = 0x0056525345445250U;  // "PRDESRV\0"
-constexpr std::uint32_t protocol_version = 3;
+constexpr std::uint32_t protocol_version = 4;
 constexpr std::size_t nonce_bytes = 32;
 constexpr std::size_t proof_bytes = 32;  // HMAC-SHA-256
 constexpr std::size_t payload_bytes_max = std::size_t{1} << 20;
@@ -68,18 +68,31 @@ enum class Verb : std::uint32_t {
   try_lock = 13,          // value: the owner; values[0]: whether it was free
   unlock = 14,            // value: the owner
   set_base_version = 15,  // value: the version, offset: the file's end then; values[0]: noted
+  read_pieces = 16,       // value: how many PiecesFormat follow; the payload has all their bytes
+  write_pieces = 17,      // the same; option: Acknowledge; the payload follows them
 };
 
 struct RequestFormat {
   std::uint32_t verb;    // Verb
   std::uint32_t option;  // as the verb says
   std::uint64_t offset;  // in the cached file
-  std::uint64_t bytes;   // of a read or write, at most payload_bytes_max
+  std::uint64_t bytes;   // of a read or write, with its pieces at most payload_bytes_max
   std::uint64_t value;   // as the verb says
 };
 static_assert(sizeof(RequestFormat) == 32);
 static_assert(offsetof(RequestFormat, offset) == 8);
 static_assert(offsetof(RequestFormat, value) == 24);
+
+// Pieces of the cached file that have one length and one distance.
+struct PiecesFormat {
+  std::uint64_t offset;  // of the first one, in the cached file
+  std::uint64_t stride;  // from the begin of each to that of the next; not less than `bytes`
+  std::uint32_t bytes;   // of each; not 0
+  std::uint32_t count;   // not 0
+};
+static_assert(sizeof(PiecesFormat) == 24);
+static_assert(offsetof(PiecesFormat, stride) == 8);
+static_assert(offsetof(PiecesFormat, count) == 20);
 
 struct AnswerFormat {
   std::int32_t code;            // Code

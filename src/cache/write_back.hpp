@@ -11,6 +11,9 @@
 //       second fsync would not try it. One that somebody else made in this process meanwhile, or
 //       for a block that was evicted, may have heard of the failure instead, and counts as this
 //       one's.
+//   cache.P21 Whoever writes a block back while others use the part has its claim before it asks
+//       for the size of the file. set_size() claims each block that it cuts, after it has set the
+//       size: when it returns nothing is written beyond that, and the cached file can be cut.
 //   cache.P5  Recovery within one boot writes back dirty | leaving | kept.
 //   cache.P7  Recovery after another boot writes back the kept grains, then the intentions whose
 //       checksum holds. A kept grain that was written later and not flushed holds words of both: as
@@ -53,6 +56,12 @@ class WriteBack {
   // Of a block that this process has, and has claimed: all that is dirty; and durably what nobody
   // else has durably.
   Status hand_over(std::uint64_t block);
+
+  // Of a block, if nobody has it claimed: hands over what is dirty, which is leaving then until
+  // somebody waits for the file. Returns the bytes.
+  Result<std::uint64_t> run_early(std::uint64_t block);
+  // Waits until the file has durably all that is leaving; what is dirty stays so.
+  Status sync_leaving();
 
   // As CachePart says.
   Result<WriteBackTally> recover(bool same_boot);

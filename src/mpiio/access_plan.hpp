@@ -57,6 +57,31 @@ template <typename Visit>
 
 }  // namespace access_plan
 
+// Calls visit(RegularRun) -> bool for the `bytes` bytes from position `at` of a view of regular
+// runs, in order; stops, and says false, when visit does.
+template <typename Visit>
+bool for_each_run(const FileView& view, std::int64_t at, std::int64_t bytes, Visit&& visit) {
+  constexpr std::int64_t count_max = 1 << 30;
+  const auto runs = static_cast<std::int64_t>(view.runs.size());
+  while (bytes > 0) {
+    const std::int64_t item = at / view.filetype_bytes;
+    const std::int64_t number = at % view.filetype_bytes / view.run_bytes;
+    const std::int64_t inside = at % view.run_bytes;
+    const std::int64_t offset = view.displacement + item * view.filetype_extent +
+                                view.runs.front().offset + number * view.stride_bytes + inside;
+    RegularRun run{offset, view.stride_bytes, view.run_bytes, 1};
+    if (inside != 0 || bytes < view.run_bytes) {
+      run.bytes = std::min(view.run_bytes - inside, bytes);
+    } else {
+      run.count = std::min({bytes / view.run_bytes, runs == 1 ? count_max : runs - number});
+    }
+    if (!visit(std::as_const(run))) return false;
+    at += run.bytes * run.count;
+    bytes -= run.bytes * run.count;
+  }
+  return true;
+}
+
 // Calls visit(file_offset, char* memory, bytes) for the first `total_bytes` that items of `memory`
 // at `base` carry, against position `at` of the view. Stops, and says false, when visit returns
 // false. Where both sides are contiguous it is one call, inlined: the path that counts.

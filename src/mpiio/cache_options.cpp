@@ -80,11 +80,16 @@ Status apply(const std::string& key, std::string_view word, const std::string& v
   if (word == "pool") return set_text(key, value, options.pool);
   if (word == "from") return set_from(key, value, options.from);
   if (word == "evict") return set_evict(key, value, options.evict);
+  if (word == "write_back") {
+    return set_choice<WriteBackTime>(
+        key, value, "early or late",
+        {{"early", WriteBackTime::early}, {"late", WriteBackTime::late}}, options.write_back);
+  }
   if (word == "ack") return set_acknowledge(key, value, options.acknowledge);
   if (word == "sync") return set_sync(key, value, options.sync);
   return Status(Code::invalid_argument, "unknown key '", key,
                 "'; docs/cache.md lists them: perdure_cache, and perdure_cache_ with directory, "
-                "layout, block, fetch, from, evict, ack, sync, pool");
+                "layout, block, fetch, from, evict, write_back, ack, sync, pool");
 }
 
 // "perdure_cache_ack" is "ack", "perdure_cache" is "".

@@ -33,6 +33,12 @@ enum class SyncTarget : std::uint8_t {
   nvm,   // the nodes' parts have them, durably as far as the device does
 };
 
+// When what is dirty goes to the cached file.
+enum class WriteBackTime : std::uint8_t {
+  early,  // while the processes compute, too
+  late,   // at a sync and at the close
+};
+
 struct CacheOptions {
   bool cached = false;
   std::string directory;  // of the parts; "%n" is the node's number
@@ -41,6 +47,7 @@ struct CacheOptions {
   FetchTime fetch = FetchTime::lazy;
   Acknowledge acknowledge = Acknowledge::sync;
   SyncTarget sync = SyncTarget::file;
+  WriteBackTime write_back = WriteBackTime::late;
   std::uint64_t from = cache_from_default;  // accesses of a process before its file is cached
   std::uint64_t evict =
       0;             // what a block has to cost before another makes room; 0: as its size says

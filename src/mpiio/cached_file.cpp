@@ -20,6 +20,7 @@
 #include "base/agreement.hpp"
 #include "base/random.hpp"
 #include "mpi/mpi_library.hpp"
+#include "mpiio/file_pieces.hpp"
 
 namespace perdure {
 namespace {
@@ -408,6 +409,7 @@ bool CachedFile::is_path_taken(const std::string& path, std::uint64_t device, st
 
 CachedFile::~CachedFile() {
   if (pool_ != nullptr) pool_->remove_companion(*this);
+  delete spare_pieces_.load();
 }
 
 // Whether levels keep the file with the pool's versions.
@@ -475,6 +477,7 @@ Status CachedFile::set_base_version(std::uint64_t version) {
 }
 
 Status CachedFile::tear_down(bool keep) {
+  end_early_write_back();
   remotes_.clear();
   server_.reset();
   if (part_.part == nullptr) return Status::success();
@@ -484,6 +487,7 @@ Status CachedFile::tear_down(bool keep) {
 // cache.C5: no process has to find out whether those that still hold the part are dying (cache.C4).
 Status CachedFile::tear_down_together(MpiGroup& group, bool gives_up, bool keep) {
   gives_up = gives_up && part_.part != nullptr;  // else it still stands aside here
+  if (gives_up) end_early_write_back();
   const std::array<std::uint64_t, 2> own = {node_, gives_up ? 1U : 0U};
   std::vector<char> all;
   Status status = gather_all(group.comm(), own.data(), sizeof own, all);
@@ -512,11 +516,13 @@ Status CachedFile::write_back_own(bool sync) {
 // program without the cache does not wait for its disk at a close. The death of processes cannot
 // take it from the file any more. The loss of this node could, and of a file that levels keep the
 // next version's image says nothing.
+bool CachedFile::syncs_file() {
+  return kept_ || part().device().describe().persistence == PersistenceClass::power_failure;
+}
+
 Status CachedFile::hand_over_own() {
   if (is_aside()) return Status::success();  // what a server could not keep the MPI's close reports
-  if (kept_ || part().device().describe().persistence == PersistenceClass::power_failure) {
-    return write_back_own(true);
-  }
+  if (syncs_file()) return write_back_own(true);
   PERDURE_TRY(part().changes().begin());
   Status handed = write_back_own(false);
   if (handed.ok()) handed = backing_.hand_over();
@@ -532,6 +538,7 @@ Status CachedFile::record_last_change() {
 }
 
 Status CachedFile::close(std::shared_ptr<CachedFile> file, MpiGroup& group, bool discard) {
+  file->end_early_write_back();  // this rank writes the rest itself
   Status status = file->drain();
   // What another rank sends to this node is there when all have drained.
   if (file->nodes() > 1) status = agree(group, status);

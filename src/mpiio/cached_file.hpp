@@ -22,6 +22,7 @@
 
 #include "base/status.hpp"
 #include "cache/backing_file.hpp"
+#include "cache/early_write_back.hpp"
 #include "cache/group_recovery.hpp"
 #include "cache/part_client.hpp"
 #include "cache/part_directory.hpp"
@@ -88,10 +89,24 @@ class CachedFile final : public Companion {
   // Bytes of the file; reading ends where the caller knows that the file does.
   Status read(std::uint64_t offset, void* to, std::uint64_t bytes);
   Status write(std::uint64_t offset, const void* from, std::uint64_t bytes, Acknowledge when);
+  // Of bytes that are not all together (file_pieces.hpp).
+  class Pieces;
+  // Before writes: that of a file whose changes could not be undone fails.
+  const Status& base_failure() const { return base_failure_; }
   // Of a file that stands aside: reads, and returns how many bytes there are before the file ends,
   // which size_bytes() would have to ask the system for. Nothing: it does not, read() is to read.
   Result<std::optional<std::uint64_t>> read_aside(std::uint64_t offset, void* to,
                                                   std::uint64_t bytes);
+
+  // After an access: hands over what is dirty while the process computes, if it is worth that
+  // (early_write_back.hpp).
+  void write_early() {
+    if (!writes_early_.load(std::memory_order_relaxed) && !is_aside() &&
+        (server_ != nullptr || part().touched_bytes() >= EarlyWriteBack::least_bytes))
+        [[unlikely]] {
+      begin_early_write_back();
+    }
+  }
 
   // At least `enough` bytes, or how many the file has now.
   Result<std::uint64_t> size_bytes(std::uint64_t enough);
@@ -135,7 +150,8 @@ class CachedFile final : public Companion {
   CachePart& own_part() { return *part_.part; }
 
  private:
-  struct Founding;  // what rank 0 decides for all
+  struct Founding;    // what rank 0 decides for all
+  struct NodePieces;  // file_pieces.hpp
   static Status release_served(MpiGroup& group, const std::string& path);
   explicit CachedFile(BackingFile backing) : backing_(std::move(backing)) {}
   static Result<std::shared_ptr<CachedFile>> make(MpiGroup& group, BackingFile backing,
@@ -157,6 +173,9 @@ class CachedFile final : public Companion {
   Status start_service(MpiGroup& group, const NodeMap& map, const Founding& founding);
   Status prefetch(MpiGroup& group, const NodeMap& map);
   Status allocate(std::uint64_t bytes);
+  void begin_early_write_back();
+  void end_early_write_back();
+  bool syncs_file();
   Status write_back_own(bool sync);
   Status hand_over_own();
   Status record_last_change();
@@ -217,8 +236,12 @@ class CachedFile final : public Companion {
   bool kept_ = false;               // levels keep it with the pool's versions
   Status base_failure_;
   int handles_ = 0;
+  std::atomic<bool> writes_early_{false};  // or can't
+  std::mutex early_mutex_;
+  std::unique_ptr<EarlyWriteBack> early_;
   std::optional<FileAside> aside_;     // of one that was opened aside, for good
   std::atomic<bool> is_aside_{false};  // part_ and own_ are set when it is not
+  std::atomic<std::vector<NodePieces>*> spare_pieces_{nullptr};  // of the access in pieces before
   CacheTally tally_;
 };
 

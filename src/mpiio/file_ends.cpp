@@ -162,6 +162,7 @@ Status CachedFile::end_connections() {
 
 Status CachedFile::end_alone(std::uint32_t wait_ms) {
   if (is_aside()) return Status::success();  // the file has all
+  end_early_write_back();
   if (server_ != nullptr) {
     (void)server_->wait_for_clients(wait_ms);
     server_.reset();  // what others write from now on fails there

@@ -16,6 +16,12 @@ FileView make_view(std::int64_t displacement, std::int64_t etype_bytes,
   view.runs = filetype.runs;
   view.starts = filetype.starts;
   view.contiguous = filetype.contiguous;
+  const bool is_single = view.runs.size() == 1;
+  const std::int64_t stride = is_single ? view.filetype_extent : filetype.stride_bytes;
+  if (filetype.run_bytes > 0 && stride >= filetype.run_bytes) {
+    view.run_bytes = filetype.run_bytes;
+    view.stride_bytes = stride;
+  }
   return view;
 }
 

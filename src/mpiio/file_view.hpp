@@ -17,6 +17,14 @@
 
 namespace perdure {
 
+// Pieces of one length at one distance.
+struct RegularRun {
+  std::int64_t offset;
+  std::int64_t stride;
+  std::int64_t bytes;  // of each
+  std::int64_t count;
+};
+
 struct FileView {
   std::int64_t displacement = 0;
   std::int64_t etype_bytes = 1;
@@ -25,6 +33,10 @@ struct FileView {
   std::vector<ByteRun> runs = {{0, 1}};
   std::vector<std::int64_t> starts = {0};
   bool contiguous = true;  // from the displacement on, every byte is seen
+  // Of runs that have one length and one distance, which is not less; else 0. A single one has the
+  // distance of the repetitions.
+  std::int64_t run_bytes = 0;
+  std::int64_t stride_bytes = 0;
 
   // Of the byte at position `at`: what MPI_File_get_byte_offset says of at / etype_bytes.
   std::int64_t file_offset(std::int64_t at) const {

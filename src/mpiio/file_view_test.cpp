@@ -179,5 +179,25 @@ TEST(Grid, distributions_give_every_index_to_one_place) {
   }
 }
 
+TEST_F(Views, regular_runs_are_the_bytes_that_the_view_shows) {
+  int regular = 0;
+  with_random_views(
+      [&](Generator& draw, const FileView& view, const std::vector<std::int64_t>& all) {
+        if (view.run_bytes == 0) return;
+        ++regular;
+        const std::int64_t at = between(draw, 0, 100);
+        const std::int64_t bytes = between(draw, 0, 200);
+        std::vector<std::int64_t> seen;
+        EXPECT_TRUE(for_each_run(view, at, bytes, [&](const RegularRun& run) {
+          for (std::int64_t i = 0; i < run.count * run.bytes; ++i) {
+            seen.push_back(run.offset + i / run.bytes * run.stride + i % run.bytes);
+          }
+          return true;
+        }));
+        EXPECT_EQ(seen, std::vector<std::int64_t>(all.begin() + at, all.begin() + at + bytes));
+      });
+  EXPECT_GT(regular, 50);
+}
+
 }  // namespace
 }  // namespace perdure

@@ -68,6 +68,12 @@ inline OpenFile* find_file(MPI_File handle) {
 // changed.
 void find_short_cut(OpenFile& open);
 
+// Of a file that is to be kept, after a write.
+inline void write_early(const OpenFile& open) {
+  const bool is_kept = (open.amode & MPI_MODE_DELETE_ON_CLOSE) == 0;
+  if (is_kept && open.options.write_back == WriteBackTime::early) open.file->write_early();
+}
+
 // Calls the error handler of the file, or of no file, with a code of the class that fits `status`
 // and its sentence; returns the code.
 int raise_on_file(MPI_File file, const Status& status);

@@ -392,6 +392,8 @@ int file_open(MPI_Comm comm, const char* name, int amode, MPI_Info info, MPI_Fil
   if (!added.ok()) return fail_open(file, added);
   take_file_calls();
   note_opened(*open.value());
+  // What others write to this node is to be handed over, too.
+  if (open.value()->file->nodes() > 1) write_early(*open.value());
   (void)open.take().release();  // until file_close
   return MPI_SUCCESS;
 }

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "mpiio/file_pieces.hpp"
+
 namespace perdure {
 namespace {
 
@@ -33,10 +35,44 @@ void count(std::atomic<std::uint64_t>& number, std::atomic<std::uint64_t>& sum,
             std::memory_order_relaxed);
 }
 
+// In atomic mode a write is to be seen by every read that comes after it.
+Acknowledge acknowledgement(const OpenFile& open) {
+  const Acknowledge when = open.options.acknowledge;
+  return open.atomic_mode && when == Acknowledge::async ? Acknowledge::sync : when;
+}
+
+// Of a file that does not stand aside, which it does not again.
+Status move_pieces(OpenFile& open, Direction direction, const Items& items, std::int64_t at,
+                   std::int64_t bytes) {
+  CachedFile& file = *open.file;
+  if (direction == Direction::write) PERDURE_TRY(file.base_failure());
+  CachedFile::Pieces pieces(file, direction, acknowledgement(open));
+  Status status;
+  if (items.map->contiguous && open.view.run_bytes != 0) {
+    auto* memory = static_cast<std::byte*>(items.buffer);
+    for_each_run(open.view, at, bytes, [&](const RegularRun& run) {
+      status = pieces.add_regular(run, memory);
+      memory += run.bytes * run.count;
+      return status.ok();
+    });
+    return status.ok() ? pieces.finish() : status;
+  }
+  for_each_pair(*items.map, items.buffer, open.view, at, bytes,
+                [&](std::int64_t offset, char* memory, std::int64_t piece) {
+                  status = pieces.add(static_cast<std::uint64_t>(offset),
+                                      reinterpret_cast<std::byte*>(memory),
+                                      static_cast<std::uint64_t>(piece));
+                  return status.ok();
+                });
+  return status.ok() ? pieces.finish() : status;
+}
+
 Status move(OpenFile& open, Direction direction, const Items& items, std::int64_t at,
             std::int64_t bytes) {
   Status status;
   CachedFile& file = *open.file;
+  const bool in_one = items.map->contiguous && open.view.contiguous;
+  if (!in_one && !file.is_aside()) return move_pieces(open, direction, items, at, bytes);
   if (direction == Direction::read) {
     for_each_pair(*items.map, items.buffer, open.view, at, bytes,
                   [&](std::int64_t offset, char* memory, std::int64_t piece) {
@@ -46,9 +82,7 @@ Status move(OpenFile& open, Direction direction, const Items& items, std::int64_
                   });
     return status;
   }
-  Acknowledge when = open.options.acknowledge;
-  // In atomic mode a write is to be seen by every read that comes after it.
-  if (open.atomic_mode && when == Acknowledge::async) when = Acknowledge::sync;
+  const Acknowledge when = acknowledgement(open);
   for_each_pair(*items.map, items.buffer, open.view, at, bytes,
                 [&](std::int64_t offset, char* memory, std::int64_t piece) {
                   status = file.write(static_cast<std::uint64_t>(offset), memory,
@@ -110,6 +144,7 @@ Result<std::int64_t> transfer(OpenFile& open, Direction direction, const Items& 
   count_access(open.file->tally(), direction, bytes);
   if (Status moved = move(open, direction, items, at, bytes); !moved.ok()) return moved;
   if (open.short_cut.part.load(std::memory_order_relaxed) == nullptr) find_short_cut(open);
+  if (direction == Direction::write) write_early(open);
   return bytes;
 }
 

@@ -139,6 +139,13 @@ void write_some(CachePart& part, std::mt19937_64& random) {
   const auto when = random() % 4 == 0 ? Acknowledge::durable : Acknowledge::sync;
   const Bytes fresh(bytes, static_cast<unsigned char>(random()));
   must(part.write(offset, fresh.data(), bytes, when));
+  if (random() % 2 == 0) return;
+  const auto piece = static_cast<std::uint32_t>(1U << random() % 5);
+  const auto count = static_cast<std::uint32_t>(1 + random() % 1000);
+  const Bytes pieces(std::size_t{piece} * count, static_cast<unsigned char>(random()));
+  const PiecesFormat run{random() % (file_bytes / 2) / 16 * 16, std::uint64_t{2} * piece, piece,
+                         count};
+  must(part.write_pieces(run, reinterpret_cast<const std::byte*>(pieces.data()), when));
 }
 
 void kill_at_random(Job& job, std::mt19937_64& random, bool full = false) {

@@ -185,6 +185,44 @@ class Sweeper {
     if (durable) allowed_.acknowledge(offset, bytes);
     if (durable && any_through(offset, bytes)) note_synced();
   }
+  void write_pieces(const PiecesFormat& run, Acknowledge when) {
+    const Bytes fresh = random_bytes(std::uint64_t{run.bytes} * run.count, random_);
+    const bool durable = when == Acknowledge::durable;
+    const auto each_piece = [run](const auto& visit) {
+      for (std::uint64_t i = 0; i < run.count; ++i)
+        visit(run.offset + i * run.stride, i * run.bytes);
+    };
+    const auto bytes_from = [run, fresh](std::uint64_t at) {
+      const auto from = fresh.begin() + static_cast<std::ptrdiff_t>(at);
+      return Bytes(from, from + run.bytes);
+    };
+    if (durable) {
+      whole_or_absent_ = [=, before = allowed_](const Bytes& file) {
+        std::string wrong;
+        each_piece([&](std::uint64_t offset, std::uint64_t at) {
+          Bytes got(run.bytes);
+          for (std::size_t i = 0; i < got.size(); ++i) {
+            got[i] = offset + i < file.size() ? file[offset + i] : 0;
+          }
+          if (wrong.empty() && got != bytes_from(at)) wrong = before.fault(file, offset, run.bytes);
+        });
+        return wrong;
+      };
+    }
+    each_piece(
+        [&](std::uint64_t offset, std::uint64_t at) { allowed_.write(offset, bytes_from(at)); });
+    note("write " + std::to_string(run.count) + " pieces of " + std::to_string(run.bytes) + " at " +
+         std::to_string(run.offset) + ", " + std::to_string(run.stride) + " apart" +
+         (durable ? ", durably" : ""));
+    if (durable && sweep_.room == 0) before_durable_ = read_file(directory_ / "file");
+    must(part_->write_pieces(run, reinterpret_cast<const std::byte*>(fresh.data()), when));
+    before_durable_.reset();
+    whole_or_absent_ = nullptr;
+    each_piece([&](std::uint64_t offset, std::uint64_t) {
+      if (durable) allowed_.acknowledge(offset, run.bytes);
+      if (durable && any_through(offset, run.bytes)) note_synced();
+    });
+  }
   void persist() {
     note("persist");
     must(part_->persist());
@@ -295,8 +333,25 @@ class Sweeper {
     }
   }
 
+  // Some of that, in pieces; most of them words.
+  PiecesFormat pieces() {
+    const auto [begin, bytes] = range();
+    PiecesFormat run{begin, 1,
+                     static_cast<std::uint32_t>(random_() % 4 == 0 ? 3 : 1 << random_() % 4),
+                     static_cast<std::uint32_t>(2 + random_() % 20)};
+    run.offset -= random_() % 4 == 0 ? 0 : begin % run.bytes;
+    run.stride = std::uint64_t{run.bytes} * (1 + random_() % 30);
+    if (run.bytes > bytes) return {begin, 1, 1, 1};
+    const std::uint64_t most = (bytes - run.bytes) / run.stride + 1;
+    run.count = static_cast<std::uint32_t>(std::min<std::uint64_t>(run.count, most));
+    return run;
+  }
+
   void one_step() {
     if (sweep_.room != 0 && random_() % 3 == 0) return use(range().first);
+    if (random_() % 4 == 0) {
+      return write_pieces(pieces(), random_() % 2 == 0 ? Acknowledge::durable : Acknowledge::sync);
+    }
     const std::uint64_t choice = random_() % 20;
     if (choice < 14) {
       const auto [offset, bytes] = range();

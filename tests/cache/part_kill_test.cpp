@@ -9,6 +9,7 @@
 
 #include <csignal>
 
+#include "cache/early_write_back.hpp"
 #include "cache/testing/small_device.hpp"
 #include "slow_tests.hpp"
 
@@ -26,7 +27,14 @@ struct Step {
   std::uint64_t bytes;
   unsigned char value;
   Acknowledge when;
+  // Of pieces of so many bytes each, `stride` apart.
+  std::uint64_t count = 1;
+  std::uint64_t stride = 1;
   bool small() const { return bytes <= std::min<std::uint64_t>(journal_bytes, block_bytes); }
+  PiecesFormat pieces() const {
+    return {offset, stride, static_cast<std::uint32_t>(bytes), static_cast<std::uint32_t>(count)};
+  }
+  std::uint64_t offset_of(std::uint64_t piece) const { return offset + piece * stride; }
 };
 
 Step next_step(std::mt19937_64& random, unsigned writer) {
@@ -35,6 +43,11 @@ Step next_step(std::mt19937_64& random, unsigned writer) {
   step.offset = writer * region_bytes + random() % (region_bytes - step.bytes);
   step.value = static_cast<unsigned char>(random());
   step.when = static_cast<Acknowledge>(random() % 3);
+  if (random() % 4 != 0) return step;
+  step.bytes = random() % 5 == 0 ? 24 : 1U << random() % 4;
+  step.stride = step.bytes * (1 + random() % 40);
+  step.count = 1 + random() % std::min<std::uint64_t>(500, 90000 / step.stride);
+  step.offset = writer * region_bytes + random() % 1000 * 8;  // where these bytes divide, mostly
   return step;
 }
 
@@ -131,11 +144,17 @@ class Campaign {
                           int pipe) const {
     const auto backing = open(directory);
     const auto part = attach(directory, backing, seed + writer);
+    const auto early = EarlyWriteBack::start(*part, seed, seed % 2 == 0, {0, 200'000});
     std::mt19937_64 random = steps_of(seed, writer);
     for (int i = 0; i < steps_max; ++i) {
       const Step step = next_step(random, writer);
-      const Bytes bytes(step.bytes, step.value);
-      must(part->write(step.offset, bytes.data(), step.bytes, step.when));
+      const Bytes bytes(step.bytes * step.count, step.value);
+      if (step.count == 1) {
+        must(part->write(step.offset, bytes.data(), step.bytes, step.when));
+      } else {
+        const auto* from = reinterpret_cast<const std::byte*>(bytes.data());
+        must(part->write_pieces(step.pieces(), from, step.when));
+      }
       if (::write(pipe, "", 1) != 1) std::abort();
     }
   }
@@ -171,7 +190,9 @@ class Campaign {
       std::mt19937_64 random = steps_of(seed, writer);
       for (std::uint64_t i = 0; i < done[writer]; ++i) {
         const Step step = next_step(random, writer);
-        std::fill_n(place(expected, step.offset), step.bytes, step.value);
+        for (std::uint64_t piece = 0; piece < step.count; ++piece) {
+          std::fill_n(place(expected, step.offset_of(piece)), step.bytes, step.value);
+        }
       }
       acknowledged += done[writer];
       allow_for(next_step(random, writer), expected, file);
@@ -181,8 +202,16 @@ class Campaign {
         << "lost after " << done[0] << " and " << done[1] << " acknowledged writes";
   }
 
-  // The write that was under way: takes from the file what that may have of it.
+  // The write that was under way: takes from the file what that may have of it. Each of several
+  // pieces is a write of its own.
   void allow_for(const Step& step, Bytes& expected, const Bytes& file) {
+    for (std::uint64_t piece = 0; piece < step.count; ++piece) {
+      Step one = step;
+      one.offset = step.offset_of(piece);
+      allow_for_one(one, expected, file);
+    }
+  }
+  void allow_for_one(const Step& step, Bytes& expected, const Bytes& file) {
     const auto from = place(expected, step.offset);
     if (!step.small()) {
       for (std::uint64_t i = 0; i < step.bytes; ++i) {

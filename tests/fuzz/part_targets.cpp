@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Target: the part of a cached file and its undo log, as recovery finds them.
+// Targets: the part of a cached file and its undo log, as recovery finds them; and what another
+// node may ask of a part, in pieces.
 //
 // The file is mostly zeros, so an input has only what may differ: the numbers of the header and of
 // the state, and the first journal slots, blocks and places of the undo log.
@@ -9,6 +10,7 @@
 
 #include "base/checksum.hpp"
 #include "cache/cache_part.hpp"
+#include "cache/part_service.hpp"
 #include "memory_device.hpp"
 #include "scratch_files.hpp"
 #include "targets.hpp"
@@ -189,8 +191,75 @@ std::vector<Bytes> part_seeds() {
   return seeds;
 }
 
+constexpr std::size_t runs_asked_max = 16, bytes_asked_max = 4096;
+
+// A part of one node of two, with a few small blocks, as it was made.
+std::unique_ptr<CachePart> new_part(const Layout& layout) {
+  PartIdentity identity;
+  identity.path = "/cached";
+  identity.node = 1;
+  identity.layout = layout;
+  const PartGeometry geometry{.blocks = blocks, .journal_entries = 1};
+  auto device = std::make_unique<MemoryDevice>(std::span<const std::byte>(),
+                                               part_file_bytes(layout, geometry));
+  PERDURE_ASSERT(CachePart::format(*device, identity, geometry, 0).ok());
+  auto part = CachePart::attach(std::move(device));
+  PERDURE_ASSERT(part.ok());
+  part.value()->set_backing(&backing_file());
+  return part.take();
+}
+
+// A request and its runs, as they come from a socket. What is accepted is this node's to the last
+// byte, and is read as it was written.
+bool run_pieces(std::span<const std::byte> bytes) {
+  RequestFormat request{};
+  std::memcpy(&request, bytes.data(), std::min(sizeof request, bytes.size()));
+  if (!PartService::check_shape(request).ok() || request.value > runs_asked_max) return false;
+  if (request.verb != static_cast<std::uint32_t>(Verb::write_pieces)) return false;
+  std::vector<PiecesFormat> runs(request.value);
+  const auto rest = bytes.subspan(std::min(sizeof request, bytes.size()));
+  std::memcpy(runs.data(), rest.data(), std::min(rest.size(), runs.size() * sizeof(PiecesFormat)));
+  const Layout layout{LayoutKind::cyclic, 2, 1024, 0};
+  const auto part = new_part(layout);
+  PartService service(*part);
+  (void)check_pieces(runs, request.bytes);
+  if (request.bytes > bytes_asked_max) return false;  // what passes through takes a call each
+  const Bytes written(request.bytes, std::byte{7});
+  const bool accepted = service.write_pieces(request, runs, written.data()).ok();
+  Bytes got(request.bytes);
+  const bool read = service.read_pieces(request, runs, got.data()).ok();
+  PERDURE_ASSERT(!accepted || (read && got == written));
+  std::uint64_t sum = 0;
+  for (const PiecesFormat& run : runs) {
+    for (std::uint64_t i = 0; accepted && i < run.count; ++i, sum += run.bytes) {
+      const std::uint64_t at = run.offset + i * run.stride;
+      PERDURE_ASSERT(place_of(layout, at).node == 1);
+      PERDURE_ASSERT(place_of(layout, at + run.bytes - 1).node == 1);
+    }
+  }
+  PERDURE_ASSERT(!accepted || sum == request.bytes);
+  PERDURE_ASSERT(backing_file().set_size(0).ok());
+  return accepted;
+}
+
+std::vector<Bytes> pieces_seeds() {
+  std::vector<Bytes> seeds;
+  for (const std::uint32_t piece : {1U, 4U, 8U, 24U}) {
+    const PiecesFormat runs[] = {{1024, std::uint64_t{2} * piece, piece, 20},
+                                 {3072 + 8, piece, piece, 1}};
+    const RequestFormat request{static_cast<std::uint32_t>(Verb::write_pieces), 1, 1024,
+                                std::uint64_t{21} * piece, 2};
+    Bytes seed(sizeof request + sizeof runs);
+    std::memcpy(seed.data(), &request, sizeof request);
+    std::memcpy(seed.data() + sizeof request, runs, sizeof runs);
+    seeds.push_back(std::move(seed));
+  }
+  return seeds;
+}
+
 }  // namespace
 
 const Target part_target = {"part", run_part, part_seeds};
+const Target pieces_target = {"pieces", run_pieces, pieces_seeds};
 
 }  // namespace perdure::fuzz

@@ -7,10 +7,10 @@
 namespace perdure::fuzz {
 
 std::span<const Target> all_targets() {
-  static const std::array targets = {trace_target, import_target,  simulate_target,
-                                     pool_target,  inspect_target, job_record_target,
-                                     part_target,  journal_target, tokens_target,
-                                     plan_target,  profile_target, device_table_target};
+  static const std::array targets = {
+      trace_target,      import_target,  simulate_target,    pool_target,    inspect_target,
+      job_record_target, part_target,    pieces_target,      journal_target, tokens_target,
+      plan_target,       profile_target, device_table_target};
   return targets;
 }
 

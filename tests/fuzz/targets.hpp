@@ -48,7 +48,7 @@ class Choices {
 // The targets, by the modules whose formats they read.
 extern const Target trace_target, import_target, simulate_target;    // trace_targets.cpp
 extern const Target pool_target, inspect_target, job_record_target;  // pool_targets.cpp
-extern const Target part_target;                                     // part_targets.cpp
+extern const Target part_target, pieces_target;                      // part_targets.cpp
 extern const Target journal_target, tokens_target, plan_target;      // text_targets.cpp
 extern const Target profile_target, device_table_target;             // text_targets.cpp
 

@@ -214,6 +214,7 @@ int main(int argc, char** argv) {
   expect_open("perdure_cache_from", "soon", MPI_ERR_ARG);
   expect_open("perdure_cache_evict", "0", MPI_ERR_ARG);
   expect_open("perdure_cache_evict", "always", MPI_ERR_ARG);
+  expect_open("perdure_cache_write_back", "never", MPI_ERR_ARG);
   expect_open("perdure_cache_block", rank == 0 ? "65536" : "131072", MPI_ERR_ARG);
   expect_open("perdure_cache_directory", "/proc/none/pool", MPI_ERR_IO);
   expect_open("perdure_cache_pool", "/none", MPI_ERR_NO_SUCH_FILE);
