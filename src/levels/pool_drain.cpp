@@ -154,7 +154,7 @@ std::set<VersionId> HeldRank::versions() const {
   return all;
 }
 
-// levels.K5 of levels.hpp: a version in the ring has no share of cached files, which images have.
+// joined_files.hpp, levels.K5: a version in the ring has no share of cached files, as images have.
 Status HeldRank::check_files(VersionId id) const {
   const Status without(Code::unsupported,
                        "cached files are committed with it, and only images have them: start the "

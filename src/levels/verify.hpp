@@ -5,7 +5,7 @@
 // Reads the directories of the pool on as many nodes as can be seen, and the drains that are named.
 // Each rank's file, image, guard and drained image is read whole and compared with its checksums,
 // unless `data` is false; what is damaged counts as lost. A version that was being taken when the
-// job ended lacks files, and that is no damage: levels.K2 of levels.hpp keeps the one before.
+// job ended lacks files, and that is no damage: levels.K2 of own_files.hpp keeps the one before.
 //
 // Threads: any. Nothing is changed or locked. Failure: Code::not_found if no directory holds a
 // pool, Code::foreign if they hold those of different jobs. What is wrong with a file is a problem
