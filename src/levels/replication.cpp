@@ -46,7 +46,10 @@ Status Replication::choose_group(const LevelSettings& settings) {
   for (const auto& group : groups.value()) {
     if (std::ranges::find(group, node_.group.rank()) != group.end()) members_ = group;
   }
-  return Status::success();
+  if (members_.size() > losses_) return Status::success();
+  return Status(Code::invalid_argument, settings.groups, ": a group of ", members_.size(),
+                " ranks is too small for redundancy ", scheme->text(), ", which needs more than ",
+                losses_);
 }
 
 void Replication::start_thread() {
