@@ -41,15 +41,19 @@ Status Replication::choose_group(const LevelSettings& settings) {
     node_.say("no redundancy between nodes: " + groups.status().message());
     return Status::success();
   }
-  if (!can_encode(scheme->losses)) return encoding_refused();
-  losses_ = scheme->losses;
   for (const auto& group : groups.value()) {
     if (std::ranges::find(group, node_.group.rank()) != group.end()) members_ = group;
   }
-  if (members_.size() > losses_) return Status::success();
-  return Status(Code::invalid_argument, settings.groups, ": a group of ", members_.size(),
-                " ranks is too small for redundancy ", scheme->text(), ", which needs more than ",
-                losses_);
+  scheme_ = *scheme;
+  scheme_.group_size = static_cast<std::uint32_t>(members_.size());
+  if (scheme_.group_size <= scheme_.rows) {
+    return Status(Code::invalid_argument, settings.groups, ": a group of ", scheme_.group_size,
+                  " ranks is too small for redundancy ", scheme->text(), ", which needs more than ",
+                  scheme_.rows);
+  }
+  const bool can =
+      can_encode(*coding_of(scheme_.coding), scheme_.group_size - scheme_.rows, scheme_.rows);
+  return can ? Status::success() : encoding_refused();
 }
 
 void Replication::start_thread() {
@@ -62,7 +66,7 @@ void Replication::take(SealedHeader header, Result<Image> image, LevelFile* to, 
   if (image.ok()) {
     under_way_.header.payload_bytes = image.value().size_bytes();
     if (!members_.empty()) {
-      under_way_.guard_bytes = guard_bytes(members_, losses_, image.value().size_bytes());
+      under_way_.guard_bytes = guard_bytes(members_, scheme_, image.value().size_bytes());
     }
     under_way_.contents = image.take();
   }
@@ -132,7 +136,7 @@ bool Replication::advance(std::uint64_t bytes) {
   if (now != Phase::copied && now != Phase::exchanging) return false;
   if (now == Phase::copied) {
     auto started =
-        Exchange::start(node_.group, members_, losses_, *under_way_.image, *under_way_.guard);
+        Exchange::start(node_.group, members_, scheme_, *under_way_.image, *under_way_.guard);
     if (!started.ok()) {
       set_phase(Phase::failed, started.status());
       return false;

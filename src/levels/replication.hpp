@@ -50,7 +50,7 @@ class Replication {
   Status choose_group(const LevelSettings& settings);
   // None: images are not given to other ranks.
   const std::vector<std::uint32_t>& members() const { return members_; }
-  std::uint32_t losses() const { return losses_; }
+  std::uint32_t losses() const { return scheme_.losses(); }
   void leave_group() { members_.clear(); }
 
   void start_thread();
@@ -92,7 +92,7 @@ class Replication {
 
   const OwnNode& node_;
   std::vector<std::uint32_t> members_;
-  std::uint32_t losses_ = 1;
+  Scheme scheme_;                // of as many as there are members
   std::uint64_t sliced_ns_ = 0;  // when the last slice ended
   std::uint64_t waited_ns_ = 0;
   std::vector<std::unique_ptr<Exchange>> abandoned_;  // levels.K4

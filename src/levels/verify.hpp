@@ -28,13 +28,13 @@ namespace perdure {
 // A failure group that guards say they were written by.
 struct KeptGroup {
   std::vector<std::uint32_t> members;
-  std::uint32_t losses = 0;            // that it bears when it is whole
+  std::uint32_t losses = 0;            // that it bears, whichever they are, when it is whole
   std::vector<std::uint32_t> missing;  // members whose image or guard is not there
+  std::string scheme;                  // "partner", "xor:4", "rs:2+2"
   // Members, and so nodes, that may still be lost; more are missing than it bears: 0.
   std::uint32_t left() const {
     return losses - std::min(losses, static_cast<std::uint32_t>(missing.size()));
   }
-  std::string scheme() const;  // "partner", "xor:4", "rs:2+2"
 };
 
 // A version that nodes keep beside the pool.

@@ -228,7 +228,8 @@ void add_structs_of_levels(std::map<std::string, Struct>& all) {
        PERDURE_FIELD(GuardMemberFormat, image_bytes),
        PERDURE_FIELD(GuardMemberFormat, image_checksum)}};
   all["GuardFormat"] = {sizeof(GuardFormat),
-                        {PERDURE_FIELD(GuardFormat, members), PERDURE_FIELD(GuardFormat, losses),
+                        {PERDURE_FIELD(GuardFormat, members), PERDURE_FIELD(GuardFormat, rows),
+                         PERDURE_FIELD(GuardFormat, coding), PERDURE_FIELD(GuardFormat, reserved),
                          PERDURE_FIELD(GuardFormat, segment_bytes)}};
 }
 
