@@ -21,7 +21,6 @@
 #include "levels/format_bytes.hpp"
 #include "levels/lease_format.hpp"
 #include "levels/lineage.hpp"
-#include "levels/node_file.hpp"
 #include "parts/file_stamp.hpp"
 #include "pool/array_entry.hpp"
 
@@ -154,21 +153,16 @@ bool has_ended(const LeaseHolder& holder) {
   return !stat || stat->has_ended() || stat->start_ticks != holder.start_ticks;
 }
 
-Result<Directory> open_place(const std::string& place) {
-  return Directory::open(place, trust_unless(false));
-}
-
-Result<std::uint64_t> highest_number(const Directory& directory) {
+Result<std::uint64_t> highest_number(const LevelDirectory& directory) {
   PERDURE_TRY_ASSIGN(const auto names, directory.names());
   std::uint64_t highest = 0;
   for (const std::string& name : names) highest = std::max(highest, number_of(name).value_or(0));
   return highest;
 }
 
-Result<LeaseRecord> read_lease(const Directory& directory, std::uint64_t number) {
+Result<LeaseRecord> read_lease(const LevelDirectory& directory, std::uint64_t number) {
   const std::string path = directory.path_of(name_of(number));
-  PERDURE_TRY_ASSIGN(const auto file, directory.open_file(name_of(number), FileAccess::read));
-  PERDURE_TRY_ASSIGN(const auto bytes, read_rest(file, path, lease_bytes_max));
+  PERDURE_TRY_ASSIGN(const auto bytes, directory.read_file(name_of(number), lease_bytes_max));
   PERDURE_TRY_ASSIGN(auto record, parse_lease(path, bytes));
   if (record.number == number) return record;
   return Status(Code::damaged, path, " is lease ", record.number,
@@ -185,13 +179,11 @@ Status used_by_other(const std::string& place, const LeaseRecord& record) {
 }
 
 // Over nothing, or Code::wrong_state.
-Status publish(const Directory& directory, const LeaseRecord& record) {
-  PERDURE_TRY_ASSIGN(const std::string writer, writer_text());
-  const std::string fresh = "lease.new" + writer;
-  PERDURE_TRY(directory.replace_file(fresh, bytes_of(record), writer));
-  const Status published = directory.publish_file(fresh, name_of(record.number));
-  if (!published.ok()) (void)directory.remove_file(fresh);
-  return published;
+Status publish(const LevelDirectory& directory, const LeaseRecord& record) {
+  const std::string bytes = bytes_of(record);
+  return directory.publish_file(name_of(record.number), [&bytes](LevelWriter& file) {
+    return file.append(std::as_bytes(std::span(bytes)));
+  });
 }
 
 }  // namespace
@@ -205,7 +197,7 @@ std::string LeaseRecord::text() const {
 
 // A lease that is gone when it is read has a successor.
 Result<std::optional<LeaseRecord>> newest_lease(const std::string& place) {
-  const auto directory = open_place(place);
+  const auto directory = LevelDirectory::open(place);
   if (directory.status().code() == Code::not_found) return std::optional<LeaseRecord>();
   if (!directory.ok()) return directory.status();
   for (std::uint64_t last = 0;;) {
@@ -235,7 +227,7 @@ Status wait_until_gone(const std::string& place, const LeaseRecord& record) {
 }
 
 Status check_lease(const std::string& place, std::uint64_t number) {
-  PERDURE_TRY_ASSIGN(const auto directory, open_place(place));
+  PERDURE_TRY_ASSIGN(const auto directory, LevelDirectory::open(place));
   PERDURE_TRY_ASSIGN(const std::uint64_t highest, highest_number(directory));
   if (highest <= number) return Status::success();
   const auto other = read_lease(directory, highest);
@@ -268,11 +260,10 @@ Status note_job(const std::string& place, const JobRecord& job) {
 }
 
 struct Lease::Shared {
-  explicit Shared(Directory opened) : directory(std::move(opened)) {}
+  explicit Shared(LevelDirectory opened) : directory(std::move(opened)) {}
   Status write();
 
-  Directory directory;
-  std::string writer;
+  LevelDirectory directory;
   std::function<void(const Status&)> fenced;
   std::mutex writing;  // of the record and its file
   LeaseRecord record;
@@ -288,7 +279,7 @@ struct Lease::Shared {
 Status Lease::Shared::write() {
   PERDURE_TRY(check_lease(directory.path(), record.number));
   ++record.beats;
-  return directory.replace_file(name_of(record.number), bytes_of(record), writer);
+  return directory.replace_file(name_of(record.number), bytes_of(record));
 }
 
 Lease::Lease(std::shared_ptr<Shared> shared) : shared_(std::move(shared)) {}
@@ -315,7 +306,6 @@ Result<std::unique_ptr<Lease>> Lease::take(const std::string& place, const JobRe
   shared->record.patience = patience;
   shared->record.held = true;
   shared->fenced = std::move(fenced);
-  PERDURE_TRY_ASSIGN(shared->writer, writer_text());
   const Status published = publish(shared->directory, shared->record);
   if (!published.ok() && published.code() != Code::wrong_state) return published;
   PERDURE_TRY_ASSIGN(const auto newest, newest_lease(place));

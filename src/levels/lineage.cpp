@@ -4,9 +4,9 @@
 #include <algorithm>
 
 #include "base/checksum.hpp"
+#include "base/files.hpp"
 #include "levels/format_bytes.hpp"
 #include "levels/lease_format.hpp"
-#include "levels/node_file.hpp"
 
 namespace perdure {
 namespace {
@@ -25,16 +25,15 @@ std::string lineage_path(const std::string& place, const JobId& lineage) {
 }
 
 Result<Ancestors> read_ancestors(const std::string& place, const JobId& lineage) {
-  const auto directory = Directory::open(lineage_path(place, lineage), trust_unless(false));
+  const auto directory = LevelDirectory::open(lineage_path(place, lineage));
   if (directory.status().code() == Code::not_found) return Ancestors{};
   if (!directory.ok()) return directory.status();
   const std::string path = directory.value().path_of(origin_name);
-  const auto file = directory.value().open_file(origin_name, FileAccess::read);
-  if (file.status().code() == Code::not_found) return Ancestors{};
-  if (!file.ok()) return file.status();
-  PERDURE_TRY_ASSIGN(const auto bytes, read_rest(file.value(), path, origin_bytes_max));
+  const auto bytes = directory.value().read_file(origin_name, origin_bytes_max);
+  if (bytes.status().code() == Code::not_found) return Ancestors{};
+  if (!bytes.ok()) return bytes.status();
   OriginFormat format{};
-  std::string_view rest = bytes;
+  std::string_view rest = bytes.value();
   const bool whole = take(rest, format) && format.magic == origin_magic &&
                      format.checksum == checksum_of(format, rest);
   if (whole && format.format_version > origin_version) {
@@ -53,9 +52,9 @@ Result<Ancestors> read_ancestors(const std::string& place, const JobId& lineage)
   return ancestors;
 }
 
-Result<Directory> make_in_place(const std::string& place, const std::string& below) {
+Result<LevelDirectory> make_in_place(const std::string& place, const std::string& below) {
   const PathParts parts = split_path(place);
-  return Directory::make_below(parts.directory, parts.name + "/" + below, trust_unless(false));
+  return LevelDirectory::make_below(parts.directory, parts.name + "/" + below);
 }
 
 Status write_ancestors(const std::string& place, const JobRecord& job, const Ancestors& ancestors) {
@@ -73,10 +72,9 @@ Status write_ancestors(const std::string& place, const JobRecord& job, const Anc
                                 each.until.version});
   }
   format.checksum = checksum_of(format, rest);
-  PERDURE_TRY_ASSIGN(const std::string writer, writer_text());
   std::string bytes;
   append(bytes, format);
-  return directory.replace_file(origin_name, bytes + rest, writer);
+  return directory.replace_file(origin_name, bytes + rest);
 }
 
 Kinship kinship_of(const JobId& other, const Ancestors& ancestors, const JobId& lineage,

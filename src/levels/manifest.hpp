@@ -79,7 +79,7 @@ Result<FoundVersions> find_versions(const std::string& place, const std::optiona
 
 // Where a rank's image is. Code::damaged if it is not what the manifest names.
 struct FoundImage {
-  Directory version;
+  LevelDirectory version;
   NodeFile file;
   NodeImage image;
 };
@@ -98,7 +98,7 @@ Status abandon_versions(const std::string& place, const JobId& lineage, VersionI
 Status remove_old_versions(const std::string& place, const JobId& lineage, std::uint32_t keep);
 
 // Makes the directory of a version.
-Result<Directory> make_version(const std::string& place, const JobId& lineage, VersionId id);
+Result<LevelDirectory> make_version(const std::string& place, const JobId& lineage, VersionId id);
 
 // Writes the manifest of one version as soon as all node files are there. Each node file is read
 // once, however often it is asked.
@@ -114,7 +114,7 @@ class ManifestWriter {
   std::uint32_t missing() const;
 
  private:
-  Status read_new_files(const Directory& directory);
+  Status read_new_files(const LevelDirectory& directory);
   Manifest manifest() const;
 
   std::string place_;

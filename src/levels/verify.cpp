@@ -275,7 +275,7 @@ Status Verification::look_at_drain(const std::string& drain) {
 }
 
 Status Verification::read_all(const Manifest& manifest) {
-  PERDURE_TRY_ASSIGN(const auto version, Directory::open(manifest.directory, options_.trust));
+  PERDURE_TRY_ASSIGN(const auto version, LevelDirectory::open(manifest.directory));
   for (const ManifestFile& file : manifest.files) total_ += file.bytes;
   for (const ManifestFile& file : manifest.files) {
     PERDURE_TRY_ASSIGN(const auto held, read_node_file(version, file.node));
