@@ -12,7 +12,6 @@
 #include <thread>
 #include <vector>
 
-#include "base/checksum.hpp"
 #include "base/clock.hpp"
 #include "base/environment.hpp"
 #include "base/process_place.hpp"
@@ -21,6 +20,7 @@
 #include "levels/format_bytes.hpp"
 #include "levels/lease_format.hpp"
 #include "levels/lineage.hpp"
+#include "levels/sealed.hpp"
 #include "parts/file_stamp.hpp"
 #include "pool/array_entry.hpp"
 
@@ -30,7 +30,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr const char* lease_prefix = "lease-";
-constexpr std::uint64_t lease_bytes_max = 4096;  // a newer format may be longer
+constexpr std::uint64_t lease_bytes_max = 16384;  // a newer format may be longer
 constexpr std::uint64_t beats_of_patience = 10;
 constexpr std::chrono::milliseconds look_time{50};
 constexpr std::uint64_t leases_kept = 2;  // below the newest
@@ -55,15 +55,8 @@ std::string text_in(const char (&from)[size]) {
   return {from, ::strnlen(from, size)};
 }
 
-std::uint64_t checksum_of(const LeaseFormat& format) {
-  return crc64(&format, offsetof(LeaseFormat, checksum));
-}
-
 std::string bytes_of(const LeaseRecord& record) {
   LeaseFormat format{};
-  format.magic = lease_magic;
-  format.format_version = lease_version;
-  put_job(format, record.job);
   format.number = record.number;
   format.beats = record.beats;
   format.patience_ms = static_cast<std::uint64_t>(record.patience.count());
@@ -75,27 +68,24 @@ std::string bytes_of(const LeaseRecord& record) {
   put_text(format.boot_id, record.holder.boot_id);
   put_text(format.host, record.holder.host);
   put_text(format.batch_job, record.holder.batch_job);
-  format.checksum = checksum_of(format);
-  std::string bytes;
-  append(bytes, format);
-  return bytes;
+  std::string payload;
+  append(payload, format);
+  return sealed({SealedKind::lease, record.job, 0, {}}, payload);
 }
 
 Result<LeaseRecord> parse_lease(const std::string& path, const std::string& bytes) {
+  const auto whole = unseal(path, bytes, SealedKind::lease, 0);
+  if (whole.status().code() == Code::newer_format) return whole.status();
   LeaseFormat format{};
-  std::string_view rest = bytes;
-  const bool known = take(rest, format) && format.magic == lease_magic;
-  if (known && format.format_version > lease_version) {
-    return newer_format(path, format.format_version, lease_version);
-  }
-  if (!known || format.checksum != checksum_of(format) || !has_origin(format)) {
+  std::string_view rest = whole.ok() ? whole.value().payload : std::string_view();
+  if (!take(rest, format) || !rest.empty()) {
     return Status(Code::damaged, path,
                   " does not say who uses this level: it is damaged; remove it when no run of "
                   "the job is left");
   }
   LeaseRecord record;
   record.number = format.number;
-  record.job = job_of(format);
+  record.job = whole.value().header.job;
   record.holder = {
       text_in(format.host), text_in(format.batch_job), text_in(format.boot_id), format.pid_space,
       format.pid,           format.start_ticks,        format.since_ns};

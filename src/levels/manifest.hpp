@@ -20,8 +20,6 @@
 //       the lineage's own history alone (lineage.hpp, levels.Y2), and nothing whose name is not one
 //       of those above. A version's manifest goes first, durably, so that a removal that is cut
 //       short leaves no manifest without files.
-//   levels.M3  What is read is not trusted. A manifest must name each rank once, and node files of
-//       the length and with the checksum that it says.
 //
 // A crash may leave unfinished files, node files without a manifest, and versions that were to be
 // removed: they are not found, and go with the versions of their age.
