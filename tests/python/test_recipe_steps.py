@@ -38,7 +38,7 @@ class Step:
     def follow(self, tree: Path) -> None:
         text = (ROOT / self.source).read_text()
         if self.old:
-            text = text.replace(self.old, self.name)
+            text = re.sub(rf"(?<!\.)\b{self.old}", self.name, text)  # not what numpy has
             text = text.replace(self.old.capitalize(), self.name.capitalize())
         assert not (tree / self.file).exists()
         (tree / self.file).write_text(text)
