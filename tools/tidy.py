@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+import tidy_classes
 import tidy_english
 import tidy_labels
 import tidy_licence
@@ -384,6 +385,14 @@ def check_text(file: SourceFile) -> Iterator[Finding]:
         yield file.finding(len(file.lines), "no newline at the end")
 
 
+def check_classes(file: SourceFile) -> Iterator[Finding]:
+    """No class of the product has more fields than tidy_classes allows."""
+    if not tidy_classes.is_measured(file.path):
+        return
+    for position, message in tidy_classes.check_classes(file.code):
+        yield file.finding(line_of(file.code, position), message)
+
+
 def check_english(file: SourceFile) -> Iterator[Finding]:
     """No words of tidy_english.WORDS, in text, messages and names."""
     names_too = not (file.is_c and tidy_english.leaves_names(file.path))
@@ -516,8 +525,8 @@ def check_all(root: Path, names: list[str]) -> list[Finding]:
     for file in files:
         findings.update(check_includes(file, layers))
         findings.update(check_cmake_deps(file, layers))
-        for rule in (check_lengths, check_bans, check_python_writes, check_text, check_name,
-                     check_english, check_markdown, check_sentences):
+        for rule in (check_lengths, check_classes, check_bans, check_python_writes, check_text,
+                     check_name, check_english, check_markdown, check_sentences):
             findings.update(rule(file))
     return sorted(findings)
 

@@ -72,7 +72,7 @@ void bind_nodes(nb::module_& core) {
       .def_ro("losses", &KeptGroup::losses)
       .def_ro("missing", &KeptGroup::missing)
       .def_prop_ro("left", &KeptGroup::left)
-      .def_prop_ro("scheme", &KeptGroup::scheme);
+      .def_ro("scheme", &KeptGroup::scheme);
   nb::class_<VerifiedNode::Kept>(core, "KeptOnNode", "What a node has of a version.")
       .def_prop_ro("version", [](const VerifiedNode::Kept& kept) { return kept.id.version; })
       .def_prop_ro("incarnation",

@@ -78,6 +78,13 @@ Status agree_any(Group& group, const Status& local, std::uint64_t& bits);
 Status agree_max(Group& group, const Status& local, std::span<std::uint64_t> values,
                  const Subject& subject = {}, const Undo& undo = {});
 
+// Collective: whether it is so on any rank.
+inline Result<bool> is_on_any(Group& group, bool here) {
+  std::uint64_t words[] = {here ? 1U : 0U};
+  PERDURE_TRY(agree_max(group, Status::success(), words));
+  return words[0] != 0;
+}
+
 // The calls did not match, all ranks know it, and none has anything of them left.
 bool is_undone_mismatch(Group& group, const Status& agreed);
 

@@ -24,8 +24,6 @@ const Isal* load() {
   if (library == nullptr) return nullptr;
   static Isal found;
   const bool all = find(library, "crc64_ecma_refl", found.crc64) &&
-                   find(library, "gf_gen_cauchy1_matrix", found.cauchy_matrix) &&
-                   find(library, "gf_invert_matrix", found.invert_matrix) &&
                    find(library, "ec_init_tables", found.init_tables) &&
                    find(library, "ec_encode_data_update", found.encode_update);
   return all ? &found : nullptr;

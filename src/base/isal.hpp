@@ -13,8 +13,6 @@ namespace perdure {
 
 struct Isal {
   decltype(&crc64_ecma_refl) crc64 = nullptr;
-  decltype(&gf_gen_cauchy1_matrix) cauchy_matrix = nullptr;
-  decltype(&gf_invert_matrix) invert_matrix = nullptr;
   decltype(&ec_init_tables) init_tables = nullptr;
   decltype(&ec_encode_data_update) encode_update = nullptr;
 };

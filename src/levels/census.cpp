@@ -32,7 +32,8 @@ struct NodeView {
 template <typename Pass>
 void pass_fields(Pass& pass, LevelFileFact& fact) {
   pass(fact.name, fact.job, fact.lineage, fact.ranks, fact.id, fact.payload_bytes,
-       fact.guard.members, fact.guard.losses, fact.guard.image_bytes, fact.guard.image_checksums);
+       fact.guard.members, fact.guard.rows, fact.guard.coding, fact.guard.image_bytes,
+       fact.guard.image_checksums);
 }
 
 template <typename Pass>

@@ -144,7 +144,7 @@ Census census_of(const World& world) {
       if ((world.guards[made.lineage][made.version] >> rank & 1) == 0) continue;
       fact.name.kind = SealedKind::guard;
       fact.guard.members = {rank & ~1U, rank | 1U};
-      fact.guard.losses = 1;
+      fact.guard.rows = 1;
       fact.guard.image_bytes = {100, 100};
       fact.guard.image_checksums = {1, 1};
       census.levels.push_back(fact);

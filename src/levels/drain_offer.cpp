@@ -23,7 +23,7 @@ void choose_newer(DrainOffer& offer, FoundVersions found, const JobId& lineage) 
 
 // Whether any lineage has drained a version there.
 Result<bool> has_versions(const std::string& place) {
-  const auto directory = Directory::open(place, trust_unless(false));
+  const auto directory = LevelDirectory::open(place);
   if (directory.status().code() == Code::not_found) return false;
   if (!directory.ok()) return directory.status();
   PERDURE_TRY_ASSIGN(const auto names, directory.value().names());

@@ -94,7 +94,7 @@ TEST(Drain, a_version_of_several_nodes_comes_back_as_it_was) {
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(job.wrong_in(found[0]), "");
   EXPECT_EQ(found[0].job.job_id, job.record().job_id);
-  const auto file = read_node_file(Directory::open(found[0].directory).take(), 1);
+  const auto file = read_node_file(LevelDirectory::open(found[0].directory).take(), 1);
   ASSERT_TRUE(file.ok()) << file.status().message();
   ASSERT_EQ(file.value().images.size(), 2U);
   for (const NodeImage& image : file.value().images) {  // as it is beside the pool
@@ -250,7 +250,7 @@ TEST(Drain, every_damaged_byte_of_a_node_file_or_manifest_is_found) {
   drain(job, job.id_of(1), 1);
   const auto manifest = versions_on(job).at(0);
   const std::string node = manifest.directory + "/node-00000";
-  const auto file = read_node_file(Directory::open(manifest.directory).take(), 0).take();
+  const auto file = read_node_file(LevelDirectory::open(manifest.directory).take(), 0).take();
   std::vector<std::uint64_t> offsets;
   const auto add_sealed = [&offsets](std::uint64_t begin, std::uint64_t bytes) {
     for (std::uint64_t at = 0; at < sealed_payload_offset; ++at) {
@@ -290,8 +290,8 @@ class PlantedList {
     job_.run(1);
     job_.make_images(1, 0);
     drain(job_, job_.id_of(1), 1);
-    directory_ =
-        std::make_unique<Directory>(Directory::open(versions_on(job_).at(0).directory).take());
+    directory_ = std::make_unique<LevelDirectory>(
+        LevelDirectory::open(versions_on(job_).at(0).directory).take());
     whole_ = read_node_file(*directory_, 0).take();
     for (const NodeImage& image : whole_.images) {
       list_.push_back({image.rank, 0, image.offset, image.bytes, image.checksum});
@@ -319,7 +319,7 @@ class PlantedList {
 
  private:
   DrainedJob job_{{0, 0}};
-  std::unique_ptr<Directory> directory_;
+  std::unique_ptr<LevelDirectory> directory_;
   NodeFile whole_;
   std::vector<NodeImageFormat> list_;
 };

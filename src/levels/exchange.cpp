@@ -96,10 +96,11 @@ struct Flight {
 class GroupExchange final : public Exchange {
  public:
   GroupExchange(Group& group, std::span<const std::uint32_t> members, std::uint32_t self,
-                std::uint32_t losses, const LevelFile& image, LevelFile& guard)
+                const Scheme& scheme, const LevelFile& image, LevelFile& guard)
       : group_(group), self_(self), image_(image), guard_(guard) {
     contents_.members.assign(members.begin(), members.end());
-    contents_.losses = losses;
+    contents_.rows = scheme.rows;
+    contents_.coding = scheme.coding;
     landing_->announcements.resize(members.size());
     landing_->announcements[self] = {image.header().id, image.payload().size(),
                                      image.table_checksum()};
@@ -135,14 +136,19 @@ class GroupExchange final : public Exchange {
             static_cast<std::uint32_t>(in_round % stripes_->rows())};
   }
   std::uint64_t steps_per_round() const { return stripes_->columns() * stripes_->rows(); }
-  // A column of a round, in the image of its owner, without its padding.
+  unsigned char coefficient(const Step& step) const {
+    return sums_[step.row].coefficient(step.column);
+  }
+  // A column of a round, in the image of its owner, without its padding; nothing if the row has
+  // nothing of it.
   struct Chunk {
     std::uint64_t offset = 0;
     std::uint64_t bytes = 0;
   };
   Chunk chunk_of(std::uint32_t owner, const Step& step) const {
     const std::uint64_t offset = stripes_->in_image(step.column, step.round * sealed_chunk_bytes);
-    return {offset, stripes_->bytes_there(owner, offset, stripes_->round_bytes(step.round))};
+    const std::uint64_t wanted = coefficient(step) == 0 ? 0 : stripes_->round_bytes(step.round);
+    return {offset, stripes_->bytes_there(owner, offset, wanted)};
   }
   std::uint32_t source_of(const Step& step) const {
     return stripes_->column_owner(stripes_->stripe_of_row(self_, step.row), step.column);
@@ -228,8 +234,9 @@ Status GroupExchange::begin_guard() {
   const std::vector<std::byte> tail = contents_bytes(contents_);
   stripes_.emplace(stripes_of(contents_));
   steps_ = stripes_->rounds() * steps_per_round();
+  const Coding& coding = *coding_of(contents_.coding);
   for (std::uint32_t row = 0; row < stripes_->rows(); ++row) {
-    sums_.push_back(parity_sum(stripes_->columns(), stripes_->rows(), row));
+    sums_.push_back(parity_sum(coding, stripes_->columns(), stripes_->rows(), row));
   }
   const std::uint64_t round_bytes = stripes_->rounds() == 0 ? 0 : stripes_->round_bytes(0);
   parity_.reserve(stripes_->rows() * round_bytes + tail.size());
@@ -284,7 +291,7 @@ void GroupExchange::encode() {
   const std::uint64_t arrived = chunk_of(source_of(now), now).bytes;
   const auto chunk = std::span(landing_->chunks[number % messages_in_flight]).first(round_bytes);
   const bool last = number + 1 == steps_;  // the contents follow it (complete_guard())
-  if (steps_per_round() == 1 && !last) {
+  if (steps_per_round() == 1 && coefficient(now) == 1 && !last) {
     std::fill(chunk.begin() + static_cast<std::ptrdiff_t>(arrived), chunk.end(), std::byte{0});
     guard_.write(now.round * round_bytes, chunk);
     return;
@@ -314,20 +321,19 @@ Status GroupExchange::complete_guard() {
 
 Result<std::unique_ptr<Exchange>> Exchange::start(Group& group,
                                                   std::span<const std::uint32_t> members,
-                                                  std::uint32_t losses, const LevelFile& image,
+                                                  const Scheme& scheme, const LevelFile& image,
                                                   LevelFile& guard) {
   const auto self = std::ranges::find(members, group.rank());
-  if (self == members.end() || members.size() > group_size_max || losses == 0 ||
-      losses >= members.size()) {
-    return Status(Code::invalid_argument, "a failure group of ", members.size(),
-                  " ranks, of which ", losses, " may be lost, can't be that of rank ",
-                  group.rank());
+  if (self == members.end() || members.size() > group_size_max || scheme.rows == 0 ||
+      scheme.rows >= members.size()) {
+    return Status(Code::invalid_argument, "a failure group of ", members.size(), " ranks with ",
+                  scheme.rows, " rows of parity can't be that of rank ", group.rank());
   }
   if (!image.whole()) {
     return Status(Code::wrong_state, image.path(), " holds no version that could be guarded");
   }
   auto exchange = std::make_unique<GroupExchange>(
-      group, members, static_cast<std::uint32_t>(self - members.begin()), losses, image, guard);
+      group, members, static_cast<std::uint32_t>(self - members.begin()), scheme, image, guard);
   PERDURE_TRY(exchange->announce());
   return std::unique_ptr<Exchange>(std::move(exchange));
 }

@@ -32,9 +32,9 @@ std::size_t ranks_per_node_max(const Nodes& nodes) {
 }
 
 // A rank of the fullest node shares a group with none of that node, so each of its groups needs
-// `losses` others of their own.
+// `rows` others of their own.
 bool possible(const Nodes& nodes, const Scheme& scheme) {
-  return !nodes.empty() && ranks_per_node_max(nodes) * (scheme.losses + 1) <= nodes.size();
+  return !nodes.empty() && ranks_per_node_max(nodes) * (scheme.rows + 1) <= nodes.size();
 }
 
 void check(const Nodes& nodes, const Scheme& scheme) {
@@ -47,7 +47,7 @@ void check(const Nodes& nodes, const Scheme& scheme) {
   }
   std::vector<std::uint32_t> seen;
   for (const auto& group : groups.value()) {
-    ASSERT_GT(group.size(), scheme.losses) << text;
+    ASSERT_GT(group.size(), scheme.rows) << text;
     ASSERT_LE(group.size(), group_size_max) << text;
     ASSERT_TRUE(std::is_sorted(group.begin(), group.end())) << text;
     std::set<std::uint32_t> on;

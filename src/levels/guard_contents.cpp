@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "levels/coding.hpp"
 #include "levels/guard_format.hpp"
 
 namespace perdure {
@@ -19,8 +20,9 @@ Status damaged(const LevelFile& guard, const char* what) {
 
 // levels.V2: the numbers that the others are found by.
 bool sane(const GuardFormat& format, std::uint64_t payload_bytes) {
-  return format.members >= 2 && format.members <= group_size_max && format.losses >= 1 &&
-         format.losses < format.members &&
+  return format.members >= 2 && format.members <= group_size_max && format.rows >= 1 &&
+         format.rows < format.members && format.reserved == 0 &&
+         coding_of(format.coding) != nullptr &&
          payload_bytes >= sizeof format + format.members * sizeof(GuardMemberFormat);
 }
 
@@ -48,16 +50,17 @@ std::vector<std::byte> contents_bytes(const GuardContents& contents) {
                                    contents.image_checksums[i]};
     append(bytes, &member, sizeof member);
   }
-  const GuardFormat format{static_cast<std::uint32_t>(contents.members.size()), contents.losses,
-                           stripes_of(contents).segment_bytes()};
+  const GuardFormat format{static_cast<std::uint32_t>(contents.members.size()), contents.rows,
+                           contents.coding, 0, stripes_of(contents).segment_bytes()};
   append(bytes, &format, sizeof format);
   return bytes;
 }
 
-std::uint64_t guard_bytes(std::span<const std::uint32_t> members, std::uint32_t losses,
+std::uint64_t guard_bytes(std::span<const std::uint32_t> members, const Scheme& scheme,
                           std::uint64_t image_bytes) {
   const GuardContents contents{{members.begin(), members.end()},
-                               losses,
+                               scheme.rows,
+                               scheme.coding,
                                std::vector<std::uint64_t>(members.size(), image_bytes),
                                std::vector<std::uint64_t>(members.size(), 0)};
   return stripes_of(contents).parity_bytes() + contents_bytes(contents).size();
@@ -78,7 +81,8 @@ Result<GuardContents> guard_contents(const LevelFile& guard) {
   const std::size_t members_bytes = format.members * sizeof(GuardMemberFormat);
   const std::uint64_t parity_bytes = payload.size() - sizeof format - members_bytes;
   GuardContents contents;
-  contents.losses = format.losses;
+  contents.rows = format.rows;
+  contents.coding = format.coding;
   for (std::uint32_t i = 0; i < format.members; ++i) {
     GuardMemberFormat member;
     std::memcpy(&member, payload.data() + parity_bytes + i * sizeof member, sizeof member);

@@ -14,7 +14,7 @@ namespace perdure {
 
 // Of contents that guard_contents() or this program made.
 inline Stripes stripes_of(const GuardContents& contents) {
-  return {contents.losses, contents.image_bytes};
+  return {contents.rows, contents.image_bytes};
 }
 
 std::vector<std::byte> contents_bytes(const GuardContents& contents);

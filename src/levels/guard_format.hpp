@@ -4,7 +4,7 @@
 // docs/format.md is checked against this header.
 //
 //   offset 0      parity: for each round, which is a chunk of a segment, a block of each of
-//                 `losses` stripes (stripes.hpp)
+//                 `rows` stripes (stripes.hpp)
 //   then          GuardMemberFormat, one for each member of the failure group
 //   at the end    GuardFormat
 #pragma once
@@ -25,9 +25,11 @@ static_assert(sizeof(GuardMemberFormat) == 24);
 
 struct GuardFormat {
   std::uint32_t members;
-  std::uint32_t losses;
+  std::uint32_t rows;
+  std::uint32_t coding;    // by number (coding.hpp)
+  std::uint32_t reserved;  // zero
   std::uint64_t segment_bytes;
 };
-static_assert(sizeof(GuardFormat) == 16);
+static_assert(sizeof(GuardFormat) == 24);
 
 }  // namespace perdure

@@ -12,7 +12,6 @@
 #include <thread>
 #include <vector>
 
-#include "base/checksum.hpp"
 #include "base/clock.hpp"
 #include "base/environment.hpp"
 #include "base/process_place.hpp"
@@ -21,7 +20,7 @@
 #include "levels/format_bytes.hpp"
 #include "levels/lease_format.hpp"
 #include "levels/lineage.hpp"
-#include "levels/node_file.hpp"
+#include "levels/sealed.hpp"
 #include "parts/file_stamp.hpp"
 #include "pool/array_entry.hpp"
 
@@ -31,7 +30,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr const char* lease_prefix = "lease-";
-constexpr std::uint64_t lease_bytes_max = 4096;  // a newer format may be longer
+constexpr std::uint64_t lease_bytes_max = 16384;  // a newer format may be longer
 constexpr std::uint64_t beats_of_patience = 10;
 constexpr std::chrono::milliseconds look_time{50};
 constexpr std::uint64_t leases_kept = 2;  // below the newest
@@ -56,15 +55,8 @@ std::string text_in(const char (&from)[size]) {
   return {from, ::strnlen(from, size)};
 }
 
-std::uint64_t checksum_of(const LeaseFormat& format) {
-  return crc64(&format, offsetof(LeaseFormat, checksum));
-}
-
 std::string bytes_of(const LeaseRecord& record) {
   LeaseFormat format{};
-  format.magic = lease_magic;
-  format.format_version = lease_version;
-  put_job(format, record.job);
   format.number = record.number;
   format.beats = record.beats;
   format.patience_ms = static_cast<std::uint64_t>(record.patience.count());
@@ -76,27 +68,24 @@ std::string bytes_of(const LeaseRecord& record) {
   put_text(format.boot_id, record.holder.boot_id);
   put_text(format.host, record.holder.host);
   put_text(format.batch_job, record.holder.batch_job);
-  format.checksum = checksum_of(format);
-  std::string bytes;
-  append(bytes, format);
-  return bytes;
+  std::string payload;
+  append(payload, format);
+  return sealed({SealedKind::lease, record.job, 0, {}}, payload);
 }
 
 Result<LeaseRecord> parse_lease(const std::string& path, const std::string& bytes) {
+  const auto whole = unseal(path, bytes, SealedKind::lease, 0);
+  if (whole.status().code() == Code::newer_format) return whole.status();
   LeaseFormat format{};
-  std::string_view rest = bytes;
-  const bool known = take(rest, format) && format.magic == lease_magic;
-  if (known && format.format_version > lease_version) {
-    return newer_format(path, format.format_version, lease_version);
-  }
-  if (!known || format.checksum != checksum_of(format) || !has_origin(format)) {
+  std::string_view rest = whole.ok() ? whole.value().payload : std::string_view();
+  if (!take(rest, format) || !rest.empty()) {
     return Status(Code::damaged, path,
                   " does not say who uses this level: it is damaged; remove it when no run of "
                   "the job is left");
   }
   LeaseRecord record;
   record.number = format.number;
-  record.job = job_of(format);
+  record.job = whole.value().header.job;
   record.holder = {
       text_in(format.host), text_in(format.batch_job), text_in(format.boot_id), format.pid_space,
       format.pid,           format.start_ticks,        format.since_ns};
@@ -154,21 +143,16 @@ bool has_ended(const LeaseHolder& holder) {
   return !stat || stat->has_ended() || stat->start_ticks != holder.start_ticks;
 }
 
-Result<Directory> open_place(const std::string& place) {
-  return Directory::open(place, trust_unless(false));
-}
-
-Result<std::uint64_t> highest_number(const Directory& directory) {
+Result<std::uint64_t> highest_number(const LevelDirectory& directory) {
   PERDURE_TRY_ASSIGN(const auto names, directory.names());
   std::uint64_t highest = 0;
   for (const std::string& name : names) highest = std::max(highest, number_of(name).value_or(0));
   return highest;
 }
 
-Result<LeaseRecord> read_lease(const Directory& directory, std::uint64_t number) {
+Result<LeaseRecord> read_lease(const LevelDirectory& directory, std::uint64_t number) {
   const std::string path = directory.path_of(name_of(number));
-  PERDURE_TRY_ASSIGN(const auto file, directory.open_file(name_of(number), FileAccess::read));
-  PERDURE_TRY_ASSIGN(const auto bytes, read_rest(file, path, lease_bytes_max));
+  PERDURE_TRY_ASSIGN(const auto bytes, directory.read_file(name_of(number), lease_bytes_max));
   PERDURE_TRY_ASSIGN(auto record, parse_lease(path, bytes));
   if (record.number == number) return record;
   return Status(Code::damaged, path, " is lease ", record.number,
@@ -185,13 +169,11 @@ Status used_by_other(const std::string& place, const LeaseRecord& record) {
 }
 
 // Over nothing, or Code::wrong_state.
-Status publish(const Directory& directory, const LeaseRecord& record) {
-  PERDURE_TRY_ASSIGN(const std::string writer, writer_text());
-  const std::string fresh = "lease.new" + writer;
-  PERDURE_TRY(directory.replace_file(fresh, bytes_of(record), writer));
-  const Status published = directory.publish_file(fresh, name_of(record.number));
-  if (!published.ok()) (void)directory.remove_file(fresh);
-  return published;
+Status publish(const LevelDirectory& directory, const LeaseRecord& record) {
+  const std::string bytes = bytes_of(record);
+  return directory.publish_file(name_of(record.number), [&bytes](LevelWriter& file) {
+    return file.append(std::as_bytes(std::span(bytes)));
+  });
 }
 
 }  // namespace
@@ -205,7 +187,7 @@ std::string LeaseRecord::text() const {
 
 // A lease that is gone when it is read has a successor.
 Result<std::optional<LeaseRecord>> newest_lease(const std::string& place) {
-  const auto directory = open_place(place);
+  const auto directory = LevelDirectory::open(place);
   if (directory.status().code() == Code::not_found) return std::optional<LeaseRecord>();
   if (!directory.ok()) return directory.status();
   for (std::uint64_t last = 0;;) {
@@ -235,7 +217,7 @@ Status wait_until_gone(const std::string& place, const LeaseRecord& record) {
 }
 
 Status check_lease(const std::string& place, std::uint64_t number) {
-  PERDURE_TRY_ASSIGN(const auto directory, open_place(place));
+  PERDURE_TRY_ASSIGN(const auto directory, LevelDirectory::open(place));
   PERDURE_TRY_ASSIGN(const std::uint64_t highest, highest_number(directory));
   if (highest <= number) return Status::success();
   const auto other = read_lease(directory, highest);
@@ -268,11 +250,10 @@ Status note_job(const std::string& place, const JobRecord& job) {
 }
 
 struct Lease::Shared {
-  explicit Shared(Directory opened) : directory(std::move(opened)) {}
+  explicit Shared(LevelDirectory opened) : directory(std::move(opened)) {}
   Status write();
 
-  Directory directory;
-  std::string writer;
+  LevelDirectory directory;
   std::function<void(const Status&)> fenced;
   std::mutex writing;  // of the record and its file
   LeaseRecord record;
@@ -288,7 +269,7 @@ struct Lease::Shared {
 Status Lease::Shared::write() {
   PERDURE_TRY(check_lease(directory.path(), record.number));
   ++record.beats;
-  return directory.replace_file(name_of(record.number), bytes_of(record), writer);
+  return directory.replace_file(name_of(record.number), bytes_of(record));
 }
 
 Lease::Lease(std::shared_ptr<Shared> shared) : shared_(std::move(shared)) {}
@@ -315,7 +296,6 @@ Result<std::unique_ptr<Lease>> Lease::take(const std::string& place, const JobRe
   shared->record.patience = patience;
   shared->record.held = true;
   shared->fenced = std::move(fenced);
-  PERDURE_TRY_ASSIGN(shared->writer, writer_text());
   const Status published = publish(shared->directory, shared->record);
   if (!published.ok() && published.code() != Code::wrong_state) return published;
   PERDURE_TRY_ASSIGN(const auto newest, newest_lease(place));

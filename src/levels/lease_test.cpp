@@ -33,6 +33,13 @@ JobRecord job_of(std::uint64_t lineage = 0) {
   return job;
 }
 
+// Of the header of a sealed file.
+bool is_padding(std::uint64_t at) {
+  const std::uint64_t header_end = sealed_header_offset + sizeof(SealedHeaderFormat);
+  return (at >= sizeof(std::uint64_t) && at < sealed_header_offset) ||
+         (at >= header_end && at < sealed_payload_offset);
+}
+
 class Leases : public testing::Test {
  protected:
   std::unique_ptr<Lease> take(std::uint64_t above, milliseconds patience = seconds(60)) {
@@ -125,7 +132,8 @@ TEST_F(Leases, a_lease_that_is_damaged_is_no_leave_to_drain) {
     const auto lease = take(0);
   }
   std::fstream file(place_ + "/lease-1", std::ios::in | std::ios::out | std::ios::binary);
-  for (std::uint64_t at = 0; at < sizeof(LeaseFormat); ++at) {
+  for (std::uint64_t at = 0; at < sealed_bytes(sizeof(LeaseFormat)); ++at) {
+    if (is_padding(at)) continue;
     file.seekg(static_cast<std::streamoff>(at));
     const char byte = static_cast<char>(file.peek());
     const auto put = [&](int value) {

@@ -20,11 +20,11 @@ bool is_of_the_system(const Status& status) {
 
 // A directory that is missing is made, but not what it would be in: that may have to be mounted.
 Status check_there(const std::string& path) {
-  const auto there = Directory::open(path, trust_unless(false));
+  const auto there = LevelDirectory::open(path);
   if (there.ok() || there.status().code() != Code::not_found) return there.status();
   const std::string upper = split_path(path).directory;
-  const auto parent = Directory::open(upper, Trust::anyone);
-  if (parent.status().code() != Code::not_found) return parent.status();
+  PERDURE_TRY_ASSIGN(const bool parent, LevelDirectory::exists(upper));
+  if (parent) return Status::success();
   return Status(Code::not_found, "there is no directory ", upper, " for the drain ", path,
                 "; make it, or mount what it is on");
 }
@@ -37,7 +37,8 @@ std::string note_name(const std::string& place) {
 }
 
 bool is_missing(const std::string& path) {
-  return Directory::open(path, Trust::anyone).status().code() == Code::not_found;
+  const auto there = LevelDirectory::exists(path);
+  return there.ok() && !there.value();
 }
 
 }  // namespace

@@ -2,9 +2,12 @@
 //
 // Levels: keeps versions of a pool where they survive the loss of its node, beside the program.
 //
-//   every k-th version   is taken as an image, in the background, to a file of its own (level_file)
-//   redundancy           ranks on other nodes keep what rebuilds it (redundancy.hpp)
-//   drain                it is written to a directory on a parallel file system (drain.hpp)
+//   every k-th version   is taken as an image, in the background, to a file of its own (own_files)
+//   redundancy           ranks on other nodes keep what rebuilds it (replication.hpp)
+//   drain                it is written to a directory on a parallel file system (drains.hpp)
+//   what joined it       is in the images (joined_files.hpp)
+//
+// This class has what all ranks agree on: which version is due, under way, and whole.
 //
 // How a version is taken (numbers of commit.cpp)
 //   after 4    if it is due and nothing is under way, a thread copies it: the pool is not stored to
@@ -19,53 +22,32 @@
 //       alike: a version is taken if it is due and the one before is whole on all ranks. Otherwise
 //       it is skipped and counted: nobody waits for a level, except for the last version of the
 //       job.
-//   levels.K2  The version that was last whole on all ranks keeps one image and one guard on every
-//       rank until a newer one is whole on all ranks, which 3 of some commit says. So does one that
-//       is being drained. Hence three files of each kind: one is always free. While a version that
-//       was brought back gets its redundancy, what it was brought back from stays, and what can
-//       bear more losses than that.
 //   levels.K3  What a restore or a start gave up is never brought back. The nodes clear all images
 //       and guards of newer versions that they have, of whatever rank, and rank 0 marks those that
 //       were drained, before the ranks agree that they have the older one. If the job dies between,
 //       the pool may go on from the older version while some are still there: choice.hpp,
 //       levels.A2. start() clears them before the first commit; also those of a version that it
 //       could not have, of which the nodes that it has not got may hold the rest.
-//   levels.K4  When an exchange fails, there is no redundancy for the rest of the run: a message
-//       that nobody waits for any more would be taken for one of the next. What was whole stays,
-//       and so do the files that messages may still be read from.
-//   levels.K5  A cached file that is committed with the pool is whole in every image of a version
-//       that it belongs to: the ranks' images have it among them, up to its last byte, so that it
-//       can be brought back whatever the file itself holds (cache/part_share.hpp). An image without
-//       a file is one of a version to which the file did not belong, or at which the file has all
-//       by itself. Hence, after a restart with parts of a file left behind, or from images that
-//       have one, nothing is protected before the file is open again; and opening it is not done
-//       before a version with it is whole, where there is redundancy. What this life protected
-//       without it is protected again, as a newer image; only where this life committed the
-//       version, and has taken it, the file is kept from the next version on that is due.
 //
 // Threads: the pool's caller, and one of its own. Failure: of a level is reported on stderr by one
 // rank, and never fails a commit.
 #pragma once
 
-#include <condition_variable>
-#include <functional>
+#include <chrono>
 #include <memory>
-#include <mutex>
 #include <optional>
-#include <set>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "base/group.hpp"
 #include "base/status.hpp"
 #include "levels/census.hpp"
-#include "levels/drain.hpp"
-#include "levels/leased_drains.hpp"
-#include "levels/level_file.hpp"
-#include "levels/redundancy.hpp"
+#include "levels/drains.hpp"
+#include "levels/joined_files.hpp"
+#include "levels/own_files.hpp"
+#include "levels/own_node.hpp"
+#include "levels/replication.hpp"
 #include "levels/settings.hpp"
-#include "pool/image.hpp"
 #include "pool/pool.hpp"
 #include "pool/pool_directory.hpp"
 #include "pool/version_taker.hpp"
@@ -80,6 +62,24 @@ struct LevelCounters {
   std::uint64_t waited_ns = 0;  // by the program: in release(), slices and close()
 };
 
+// The incarnations of images: two images of one id would be taken for one another.
+class ImageIncarnations {
+ public:
+  // How often a version that the pool holds can be protected anew, each time with one file more
+  // (joined_files.hpp, levels.K5).
+  static constexpr std::uint64_t protections_max = 16;
+  // Of an image of a version that the pool holds, so that it counts as newer than what was given up
+  // before, also on a node that is away, and than images of the version that this life, whose
+  // incarnation is `own`, took before. 0: there is none left.
+  std::uint64_t free_for(const Catalogue& catalogue, std::uint64_t own) const;
+  void note_taken(VersionId id) { taken_last_ = id; }
+  void note_protected(VersionId id) { protected_as_ = id.incarnation; }
+
+ private:
+  std::optional<VersionId> taken_last_;
+  std::uint64_t protected_as_ = 0;  // of the image that protected a version last
+};
+
 class Levels final : public VersionTaker {
  public:
   // [collective] Null if no level is asked for, and by default on one node. The group outlives it.
@@ -87,7 +87,6 @@ class Levels final : public VersionTaker {
   static Result<std::unique_ptr<Levels>> create(Group& group, const std::string& directory,
                                                 const LevelSettings& settings, Trust trust,
                                                 std::vector<DrainTarget> more = {});
-  ~Levels() override;
 
   // [collective] Opens the pool with the newest version that any level can give (restart.hpp). What
   // was done is said on stderr by rank 0.
@@ -109,12 +108,12 @@ class Levels final : public VersionTaker {
 
   // The next version is due for every level: the job is about to end.
   void take_next() { take_next_ = true; }
-  LevelCounters counters() const { return counters_; }
+  LevelCounters counters() const;
   // The newest version that is whole on all ranks, as the last commit found.
-  const std::optional<VersionId>& whole() const { return whole_; }
+  const std::optional<VersionId>& whole() const { return agreed_.whole; }
 
   std::string whole_elsewhere() const override { return whole_elsewhere_; }
-  void release(std::uint64_t version) override;
+  void release(std::uint64_t version) override { replication_.release(version); }
   Status changed(const Catalogue& newest) override;
   std::span<std::uint64_t> words() override;
   void committed(const Catalogue& catalogue) override;
@@ -123,115 +122,59 @@ class Levels final : public VersionTaker {
   Result<bool> admit(const std::string& name, const std::string& obstacle) override;
   Status joined(Companion& companion, const Catalogue& newest) override;
   void leaving(Companion& companion) override;
-  Result<std::optional<HeldShare>> held(const std::string& name, std::uint64_t version) override;
+  Result<std::optional<HeldShare>> held(const std::string& name, std::uint64_t version) override {
+    return joined_.held(node_.directory, name, version);
+  }
   void progress() override {
-    if (taking_) slice();
+    if (agreed_.taking) replication_.slice();
   }
 
  private:
-  enum class Phase { idle, copying, copied, exchanging, whole, failed };
-  // A level that versions are drained to; the thread that drains is in the lowest rank of a node.
-  struct Drain {
-    DrainTarget target;
-    std::unique_ptr<NodeDrain> node = nullptr;
-    std::uint64_t started = 0;   // versions
-    std::uint64_t reported = 0;  // failures
-  };
-  // The version that is being taken.
-  struct UnderWay {
-    VersionId id;
-    LevelFile* image = nullptr;
-    LevelFile* guard = nullptr;
-    std::uint64_t guard_bytes = 0;  // that it will have, as far as this rank knows; 0: no guard
-    std::optional<Image> contents;
-    std::unique_ptr<Exchange> exchange;
+  using Phase = Replication::Phase;
+  // levels.K1: the same on all ranks.
+  struct Agreed {
+    std::optional<VersionId> whole;   // the newest that is, on all of them
+    std::optional<VersionId> source;  // that the pool was, or would be, brought back from
+    std::optional<VersionId> taking;  // that is under way,
+    bool to_all = false;              // and due for every level
   };
 
-  Levels(Group& group, std::string directory, const LevelSettings& settings, Trust trust);
-  Status take_leases();
-  const LeasedDrain& lease_of(const Drain& drain) const;
-  void start_drains();
-  bool drains_ended() const;
-  void drain_next();
-  void stop_drains(std::uint64_t start_ns, std::uint64_t patience_ns);
-  Status wait_for_drains(std::uint64_t start_ns);
-  Status new_failure();
-  std::uint64_t drained() const;
-  Status still_under_way() const;
-  void agree_at_the_end(std::uint64_t start_ns);
-  void drain_last(std::uint64_t start_ns);
-  Status choose_groups();
+  Levels(const OwnNode& node, const LevelSettings& settings, std::vector<DrainTarget> more)
+      : node_(node), settings_(settings), drains_(node_, settings_, std::move(more)) {}
+  bool has_none() const { return replication_.members().empty() && !drains_.any(); }
   Status start(Pool& pool);
   Status start_files();
-  Status open_files();
-  Status remove_of_others() const;
   Status find_whole();
   Status give_up_newer(std::uint64_t held);
-  Status abandon_drained(VersionId held, std::uint64_t incarnation_max) const;
-  std::uint64_t free_incarnation(const Catalogue& catalogue) const;
   Status protect(const Catalogue& catalogue, std::uint64_t incarnation);
   Status find_expected(const Census& census);
   Status keep_sources();
   bool whole_has(const std::string& name) const;
+  std::uint64_t free_incarnation(const Catalogue& catalogue) const;
   bool due(std::uint64_t version) const;
-  LevelFile* free_file(std::vector<LevelFile>& files) const;
-  void take(const Catalogue& catalogue);
+  void take(const Catalogue& catalogue, bool to_all);
   void end_taking(bool whole);
+  void end_what_is_under_way();
   void note_agreed_words();
-  void finish_under_way();
   void stop_redundancy(const std::string& why);
-  void work();
-  Status copy();
-  bool advance(std::uint64_t bytes);
-  void slice();
-  void say(const std::string& sentence) const;
-  Phase phase() const;
-  void set_phase(Phase phase, const Status& failure = Status::success());
+  Status new_failure();
+  Status still_under_way() const;
+  void agree_at_the_end(std::uint64_t start_ns);
 
-  Group& group_;
-  std::string directory_;
+  OwnNode node_;
   LevelSettings settings_;
-  Trust trust_;
-  std::vector<std::uint32_t> nodes_;
-  std::vector<std::uint32_t> members_;  // of this rank's failure group; empty: no redundancy
-  std::uint32_t losses_ = 1;
-  bool beside_ = false;  // the thread exchanges
-  JobRecord job_;
   Pool* pool_ = nullptr;
-  bool active_ = false;            // versions are taken
-  std::vector<LevelFile> images_;  // of this rank
-  std::vector<LevelFile> guards_;
-  std::optional<VersionId> whole_;   // on all ranks
-  std::optional<VersionId> source_;  // that the pool was, or would be, brought back from
-  std::set<std::string> expected_;   // levels.K5: files of the restart's version, until they join
-  bool unprotected_ = false;         // levels.K5: it is to be protected when they have
-  std::vector<Companion*> companions_;
-  std::optional<VersionId> behind_;  // the images that the pool was made of (BringBack)
-  std::optional<LevelFile> held_;    // this rank's of them, once it was asked for
-  std::optional<VersionId> taking_;  // of all ranks
-  std::optional<VersionId> taken_last_;
-  std::uint64_t protected_as_ = 0;  // incarnation of the image that protected a version last
-  std::vector<Drain> drains_;
-  std::optional<LeasedDrains> leased_;
+  OwnFiles files_{node_};
+  Drains drains_;
+  Replication replication_{node_};
+  JoinedFiles joined_;
+  bool active_ = false;  // versions are taken
+  Agreed agreed_;
+  ImageIncarnations incarnations_;
   std::string whole_elsewhere_;
-  std::optional<VersionId> draining_;  // of all ranks
   bool take_next_ = false;
-  bool take_last_ = false;               // the version under way is due for every level
-  std::optional<VersionId> drain_next_;  // as soon as nothing else is drained
-  std::uint64_t sliced_ns_ = 0;          // when the last slice ended
   std::uint64_t words_[3] = {};
-  std::vector<std::unique_ptr<Exchange>> abandoned_;  // levels.K4
   LevelCounters counters_;
-
-  std::mutex exchange_mutex_;  // of what advances the exchange; before mutex_
-  mutable std::mutex mutex_;   // of phase_, failure_ and stopping_
-  std::condition_variable changed_;
-  Phase phase_ = Phase::idle;  // of under_way_ on this rank
-  UnderWay under_way_;         // the thread's while it copies, and while it exchanges
-  Status failure_;
-  Status stopped_;  // why there is no redundancy any longer
-  bool stopping_ = false;
-  std::thread thread_;
 };
 
 }  // namespace perdure

@@ -3,20 +3,16 @@
 
 #include <algorithm>
 
-#include "base/checksum.hpp"
+#include "base/files.hpp"
 #include "levels/format_bytes.hpp"
 #include "levels/lease_format.hpp"
-#include "levels/node_file.hpp"
+#include "levels/sealed.hpp"
 
 namespace perdure {
 namespace {
 
 constexpr std::uint64_t origin_bytes_max =
-    sizeof(OriginFormat) + std::uint64_t{ancestors_max} * sizeof(AncestorFormat);
-
-std::uint64_t checksum_of(const OriginFormat& format, std::string_view rest) {
-  return crc64(rest.data(), rest.size(), crc64(&format, offsetof(OriginFormat, checksum)));
-}
+    sealed_bytes(std::uint64_t{ancestors_max} * sizeof(AncestorFormat));
 
 }  // namespace
 
@@ -25,27 +21,21 @@ std::string lineage_path(const std::string& place, const JobId& lineage) {
 }
 
 Result<Ancestors> read_ancestors(const std::string& place, const JobId& lineage) {
-  const auto directory = Directory::open(lineage_path(place, lineage), trust_unless(false));
+  const auto directory = LevelDirectory::open(lineage_path(place, lineage));
   if (directory.status().code() == Code::not_found) return Ancestors{};
   if (!directory.ok()) return directory.status();
   const std::string path = directory.value().path_of(origin_name);
-  const auto file = directory.value().open_file(origin_name, FileAccess::read);
-  if (file.status().code() == Code::not_found) return Ancestors{};
-  if (!file.ok()) return file.status();
-  PERDURE_TRY_ASSIGN(const auto bytes, read_rest(file.value(), path, origin_bytes_max));
-  OriginFormat format{};
-  std::string_view rest = bytes;
-  const bool whole = take(rest, format) && format.magic == origin_magic &&
-                     format.checksum == checksum_of(format, rest);
-  if (whole && format.format_version > origin_version) {
-    return newer_format(path, format.format_version, origin_version);
-  }
-  const bool sane = whole && rest.size() == format.ancestors * sizeof(AncestorFormat) &&
-                    JobId{{format.lineage[0], format.lineage[1]}} == lineage;
-  if (!sane) {
+  const auto bytes = directory.value().read_file(origin_name, origin_bytes_max);
+  if (bytes.status().code() == Code::not_found) return Ancestors{};
+  if (!bytes.ok()) return bytes.status();
+  const auto whole = unseal(path, bytes.value(), SealedKind::origin, 0);
+  if (whole.status().code() == Code::newer_format) return whole.status();
+  if (!whole.ok() || lineage_of(whole.value().header.job) != lineage ||
+      whole.value().payload.size() % sizeof(AncestorFormat) != 0) {
     return Status(Code::damaged, path,
                   " does not say what its versions were made from: it is damaged");
   }
+  std::string_view rest = whole.value().payload;
   Ancestors ancestors;
   for (AncestorFormat each{}; take(rest, each);) {
     ancestors.push_back({{{each.lineage[0], each.lineage[1]}}, id_of(each)});
@@ -53,30 +43,20 @@ Result<Ancestors> read_ancestors(const std::string& place, const JobId& lineage)
   return ancestors;
 }
 
-Result<Directory> make_in_place(const std::string& place, const std::string& below) {
+Result<LevelDirectory> make_in_place(const std::string& place, const std::string& below) {
   const PathParts parts = split_path(place);
-  return Directory::make_below(parts.directory, parts.name + "/" + below, trust_unless(false));
+  return LevelDirectory::make_below(parts.directory, parts.name + "/" + below);
 }
 
 Status write_ancestors(const std::string& place, const JobRecord& job, const Ancestors& ancestors) {
   PERDURE_TRY_ASSIGN(const auto directory, make_in_place(place, job_id_text(lineage_of(job))));
-  OriginFormat format{};
-  format.magic = origin_magic;
-  format.format_version = origin_version;
-  format.ancestors = static_cast<std::uint32_t>(ancestors.size());
-  std::copy_n(job.job_id.words, 2, format.job_id);
-  std::copy_n(lineage_of(job).words, 2, format.lineage);
-  std::string rest;
+  std::string payload;
   for (const Ancestor& each : ancestors) {
-    append(rest, AncestorFormat{{each.lineage.words[0], each.lineage.words[1]},
-                                each.until.incarnation,
-                                each.until.version});
+    append(payload, AncestorFormat{{each.lineage.words[0], each.lineage.words[1]},
+                                   each.until.incarnation,
+                                   each.until.version});
   }
-  format.checksum = checksum_of(format, rest);
-  PERDURE_TRY_ASSIGN(const std::string writer, writer_text());
-  std::string bytes;
-  append(bytes, format);
-  return directory.replace_file(origin_name, bytes + rest, writer);
+  return directory.replace_file(origin_name, sealed({SealedKind::origin, job, 0, {}}, payload));
 }
 
 Kinship kinship_of(const JobId& other, const Ancestors& ancestors, const JobId& lineage,

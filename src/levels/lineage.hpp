@@ -28,8 +28,8 @@
 #include <string>
 #include <vector>
 
-#include "base/files.hpp"
 #include "base/status.hpp"
+#include "levels/level_directory.hpp"
 #include "levels/level_file.hpp"
 
 namespace perdure {
@@ -43,7 +43,7 @@ using Ancestors = std::vector<Ancestor>;  // oldest first
 
 // LEVEL/POOL, the place, and what is `below` it, made where it is missing; but not what is
 // above the level's directory.
-Result<Directory> make_in_place(const std::string& place, const std::string& below);
+Result<LevelDirectory> make_in_place(const std::string& place, const std::string& below);
 // LEVEL/POOL/LINEAGE.
 std::string lineage_path(const std::string& place, const JobId& lineage);
 // None: it is a job's first lineage, or the place does not know it.

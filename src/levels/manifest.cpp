@@ -83,10 +83,6 @@ struct Abandoned {
   }
 };
 
-Result<Directory> open_level_directory(const std::string& path) {
-  return Directory::open(path, trust_unless(false));
-}
-
 std::string bytes_of(const Manifest& manifest) {
   std::string payload;
   for (const ManifestFile& file : manifest.files) {
@@ -97,7 +93,7 @@ std::string bytes_of(const Manifest& manifest) {
   return sealed({SealedKind::manifest, manifest.job, 0, manifest.id}, payload);
 }
 
-// levels.M3: the files with their ranks, each rank of the job once; absent: that is not so.
+// levels.V2: the files with their ranks, each rank of the job once; absent: that is not so.
 std::optional<std::vector<ManifestFile>> parse_files(std::string_view rest, std::uint32_t ranks) {
   std::vector<ManifestFile> files;
   std::vector<bool> seen(ranks, false);
@@ -123,10 +119,9 @@ constexpr std::uint64_t manifest_bytes_max =
     sealed_bytes(ranks_max * (sizeof(ManifestFileFormat) + sizeof(std::uint32_t)));
 
 // Code::not_found if the version has none.
-Result<Manifest> read_manifest(const Directory& version, const JobId& lineage, VersionId id) {
+Result<Manifest> read_manifest(const LevelDirectory& version, const JobId& lineage, VersionId id) {
   const std::string path = version.path_of(manifest_name);
-  PERDURE_TRY_ASSIGN(const auto file, version.open_file(manifest_name, FileAccess::read));
-  PERDURE_TRY_ASSIGN(const auto bytes, read_rest(file, path, manifest_bytes_max));
+  PERDURE_TRY_ASSIGN(const auto bytes, version.read_file(manifest_name, manifest_bytes_max));
   PERDURE_TRY_ASSIGN(const auto whole, unseal(path, bytes, SealedKind::manifest, 0));
   const JobRecord& job = whole.header.job;
   auto files = parse_files(whole.payload, job.ranks);
@@ -145,7 +140,7 @@ bool is_version_file(const std::string& name) {
 }
 
 // Node files that were never finished, and manifests; of a version that has one they are of no use.
-Status remove_unfinished(const Directory& version) {
+Status remove_unfinished(const LevelDirectory& version) {
   PERDURE_TRY_ASSIGN(const auto names, version.names());
   for (const std::string& name : names) {
     if (is_version_file(name) && !node_of_file(name)) PERDURE_TRY(version.remove_file(name));
@@ -154,24 +149,24 @@ Status remove_unfinished(const Directory& version) {
 }
 
 // levels.M2: the manifest first.
-Status remove_version(const Directory& job, const std::string& name) {
-  const auto opened = open_level_directory(job.path_of(name));
+Status remove_version(const LevelDirectory& job, const std::string& name) {
+  const auto opened = LevelDirectory::open(job.path_of(name));
   if (opened.status().code() == Code::not_found) return Status::success();  // by another process
   if (!opened.ok()) return opened.status();
-  const Directory& version = opened.value();
+  const LevelDirectory& version = opened.value();
   PERDURE_TRY(version.remove_file(manifest_name));
   PERDURE_TRY(version.sync());
   PERDURE_TRY_ASSIGN(const auto files, version.names());
   for (const std::string& file : files) {
     if (is_version_file(file)) PERDURE_TRY(version.remove_file(file));
   }
-  (void)job.remove_directory(name);  // stays if the user keeps other files in it
+  (void)LevelDirectory::remove_folder(version.path());  // stays if the user keeps other files in it
   return Status::success();
 }
 
 // What a lineage's directory holds.
 struct LineageDirectory {
-  Directory directory;
+  LevelDirectory directory;
   std::vector<std::pair<VersionId, std::string>> versions;  // newest first, with manifests or not
   std::vector<Abandoned> abandoned;
 
@@ -182,7 +177,7 @@ struct LineageDirectory {
 
 // Code::not_found if there is none.
 Result<LineageDirectory> open_lineage(const std::string& place, const JobId& lineage) {
-  PERDURE_TRY_ASSIGN(auto opened, open_level_directory(lineage_path(place, lineage)));
+  PERDURE_TRY_ASSIGN(auto opened, LevelDirectory::open(lineage_path(place, lineage)));
   LineageDirectory found{std::move(opened), {}, {}};
   PERDURE_TRY_ASSIGN(const auto names, found.directory.names());
   for (const std::string& name : names) {
@@ -212,7 +207,7 @@ Status add_versions(const std::string& place, const JobId& lineage, VersionId un
   for (const auto& [id, name] : found.versions) {
     incarnation_max = std::max(incarnation_max, id.incarnation);
     if (found.is_abandoned(id) || until < id) continue;
-    const auto version = open_level_directory(found.directory.path_of(name));
+    const auto version = LevelDirectory::open(found.directory.path_of(name));
     auto manifest = version.ok() ? read_manifest(version.value(), lineage, id)
                                  : Result<Manifest>(version.status());
     if (manifest.ok()) {
@@ -245,7 +240,7 @@ Status remove_older(const std::string& place, const JobId& lineage, VersionId un
   }
   if (!over) return found.directory.sync();
   PERDURE_TRY(found.directory.remove_file(origin_name));
-  (void)remove_directory(found.directory.path());  // stays if the user keeps other files in it
+  (void)LevelDirectory::remove_folder(found.directory.path());  // stays as above
   return Status::success();
 }
 
@@ -288,7 +283,7 @@ Result<FoundVersions> find_versions(const std::string& place, const std::optiona
 }
 
 Result<FoundImage> find_image(const Manifest& manifest, std::uint32_t rank) {
-  PERDURE_TRY_ASSIGN(auto version, open_level_directory(manifest.directory));
+  PERDURE_TRY_ASSIGN(auto version, LevelDirectory::open(manifest.directory));
   for (const ManifestFile& file : manifest.files) {
     if (std::ranges::find(file.ranks, rank) == file.ranks.end()) continue;
     PERDURE_TRY_ASSIGN(auto held, read_node_file(version, file.node));
@@ -322,8 +317,7 @@ Status read_image(const Manifest& manifest, std::uint32_t rank, LevelFile& to) {
 Status abandon_versions(const std::string& place, const JobId& lineage, VersionId held,
                         std::uint64_t incarnation_max) {
   PERDURE_TRY_ASSIGN(const auto directory, make_in_place(place, job_id_text(lineage)));
-  PERDURE_TRY_ASSIGN(const std::string writer, writer_text());
-  return directory.replace_file(Abandoned{held, incarnation_max}.name(), "", writer);
+  return directory.replace_file(Abandoned{held, incarnation_max}.name(), "");
 }
 
 Status remove_old_versions(const std::string& place, const JobId& lineage, std::uint32_t keep) {
@@ -336,11 +330,11 @@ Status remove_old_versions(const std::string& place, const JobId& lineage, std::
   return remove_older(place, lineage, no_limit, oldest);
 }
 
-Result<Directory> make_version(const std::string& place, const JobId& lineage, VersionId id) {
+Result<LevelDirectory> make_version(const std::string& place, const JobId& lineage, VersionId id) {
   return make_in_place(place, job_id_text(lineage) + "/" + version_name(id));
 }
 
-Status ManifestWriter::read_new_files(const Directory& directory) {
+Status ManifestWriter::read_new_files(const LevelDirectory& directory) {
   PERDURE_TRY_ASSIGN(const auto names, directory.names());
   Status problem;
   for (const std::string& name : names) {
@@ -391,7 +385,7 @@ std::uint32_t ManifestWriter::missing() const {
 Result<bool> ManifestWriter::try_write() {
   PERDURE_TRY_ASSIGN(
       const auto directory,
-      open_level_directory(lineage_path(place_, lineage_of(job_)) + "/" + version_name(id_)));
+      LevelDirectory::open(lineage_path(place_, lineage_of(job_)) + "/" + version_name(id_)));
   const auto there = read_manifest(directory, lineage_of(job_), id_);
   if (there.ok()) return true;
   if (there.status().code() != Code::not_found && there.status().code() != Code::damaged) {
@@ -400,8 +394,7 @@ Result<bool> ManifestWriter::try_write() {
   const Status read = read_new_files(directory);
   if (missing() > 0) return read.ok() ? Result<bool>(false) : Result<bool>(read);
   PERDURE_TRY(directory.sync());  // levels.M1: the names that other nodes gave
-  PERDURE_TRY_ASSIGN(const std::string writer, writer_text());
-  PERDURE_TRY(directory.replace_file(manifest_name, bytes_of(manifest()), writer));
+  PERDURE_TRY(directory.replace_file(manifest_name, bytes_of(manifest())));
   (void)remove_unfinished(directory);  // takes space, and nothing else
   return true;
 }

@@ -20,8 +20,6 @@
 //       the lineage's own history alone (lineage.hpp, levels.Y2), and nothing whose name is not one
 //       of those above. A version's manifest goes first, durably, so that a removal that is cut
 //       short leaves no manifest without files.
-//   levels.M3  What is read is not trusted. A manifest must name each rank once, and node files of
-//       the length and with the checksum that it says.
 //
 // A crash may leave unfinished files, node files without a manifest, and versions that were to be
 // removed: they are not found, and go with the versions of their age.
@@ -79,7 +77,7 @@ Result<FoundVersions> find_versions(const std::string& place, const std::optiona
 
 // Where a rank's image is. Code::damaged if it is not what the manifest names.
 struct FoundImage {
-  Directory version;
+  LevelDirectory version;
   NodeFile file;
   NodeImage image;
 };
@@ -98,7 +96,7 @@ Status abandon_versions(const std::string& place, const JobId& lineage, VersionI
 Status remove_old_versions(const std::string& place, const JobId& lineage, std::uint32_t keep);
 
 // Makes the directory of a version.
-Result<Directory> make_version(const std::string& place, const JobId& lineage, VersionId id);
+Result<LevelDirectory> make_version(const std::string& place, const JobId& lineage, VersionId id);
 
 // Writes the manifest of one version as soon as all node files are there. Each node file is read
 // once, however often it is asked.
@@ -114,7 +112,7 @@ class ManifestWriter {
   std::uint32_t missing() const;
 
  private:
-  Status read_new_files(const Directory& directory);
+  Status read_new_files(const LevelDirectory& directory);
   Manifest manifest() const;
 
   std::string place_;

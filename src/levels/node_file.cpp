@@ -1,27 +1,22 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Node file: written front to back in pieces of up to write_bytes, so that each write is large and
-// aligned. They go past the page cache where the file system can do that, and whole chunks of image
-// files from where they lie: copies of what nobody reads soon would take processor time and memory
-// from the program. What is not whole goes through one buffer. An image does not change meanwhile
+// aligned. Whole chunks of image files are written from where they lie: copies of what nobody reads
+// soon would take processor time and memory from the program. What is not whole goes through one
+// buffer. An image does not change meanwhile
 // (drain.hpp, levels.D2), so its seal is known before; a bit that flips between the check of a
 // chunk and its write is found when the node file is read.
 #include "levels/node_file.hpp"
 #include "base/quantity.hpp"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <memory>
 #include <utility>
 
 #include "base/checksum.hpp"
-#include "base/random.hpp"
 #include "levels/format_bytes.hpp"
 #include "levels/node_file_format.hpp"
 #include "pool/image.hpp"
@@ -30,20 +25,18 @@ namespace perdure {
 namespace {
 
 constexpr std::uint64_t write_bytes = std::uint64_t{8} << 20;
-constexpr std::uint64_t direct_align_bytes = 4096;  // of O_DIRECT, on any file system
+constexpr std::uint64_t align_bytes = 4096;  // of what is written past a page cache
 constexpr const char* name_prefix = "node-";
 constexpr const char* unfinished_infix = ".new";
 
 // Collects what is appended and writes it in large pieces.
 class PieceWriter {
  public:
-  PieceWriter(const FileHandle& file, std::string path, const Watch& watch)
+  PieceWriter(LevelWriter& file, const Watch& watch)
       : file_(file),
-        path_(std::move(path)),
         watch_(watch),
         memory_(std::make_unique_for_overwrite<std::byte[]>(memory_bytes)),
-        buffer_(aligned({memory_.get(), memory_bytes})),
-        direct_(set_direct(true)) {}
+        buffer_(aligned({memory_.get(), memory_bytes})) {}
 
   std::uint64_t offset() const { return written_ + filled_; }
   // The next `count` bytes, all to be filled by the caller before the next call.
@@ -76,14 +69,11 @@ class PieceWriter {
   Status flush() { return write(buffer_.first(std::exchange(filled_, 0))); }
 
  private:
-  static constexpr std::uint64_t memory_bytes = write_bytes + direct_align_bytes;
+  static constexpr std::uint64_t memory_bytes = write_bytes + align_bytes;
 
-  void end_direct() {
-    if (std::exchange(direct_, false)) (void)set_direct(false);
-  }
   // What is left of the buffer goes to its beginning.
   Status write_whole_blocks() {
-    const std::uint64_t whole = filled_ / direct_align_bytes * direct_align_bytes;
+    const std::uint64_t whole = filled_ / align_bytes * align_bytes;
     PERDURE_TRY(write(buffer_.first(whole)));
     std::memmove(buffer_.data(), buffer_.data() + whole, filled_ - whole);
     filled_ -= whole;
@@ -91,34 +81,19 @@ class PieceWriter {
   }
   Status write(std::span<const std::byte> bytes) {
     if (bytes.empty()) return Status::success();
-    const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-    if (bytes.size() % direct_align_bytes != 0) end_direct();
-    Status status = write_all(file_, path_, text);
-    if (!status.ok() && direct_) {  // on some file systems only the first write says so
-      end_direct();
-      if (::lseek(file_.fd(), static_cast<off_t>(written_), SEEK_SET) < 0) return status;
-      status = write_all(file_, path_, text);
-    }
-    PERDURE_TRY(status);
+    PERDURE_TRY(file_.append(bytes));
     written_ += bytes.size();
     return watch_ ? watch_(bytes.size()) : Status::success();
   }
   static std::span<std::byte> aligned(std::span<std::byte> memory) {
     const auto address = reinterpret_cast<std::uintptr_t>(memory.data());
-    return memory.subspan((direct_align_bytes - address % direct_align_bytes) % direct_align_bytes,
-                          write_bytes);
-  }
-  bool set_direct(bool on) const {
-    const int flags = ::fcntl(file_.fd(), F_GETFL);
-    return ::fcntl(file_.fd(), F_SETFL, on ? flags | O_DIRECT : flags & ~O_DIRECT) == 0;
+    return memory.subspan((align_bytes - address % align_bytes) % align_bytes, write_bytes);
   }
 
-  const FileHandle& file_;
-  std::string path_;
+  LevelWriter& file_;
   const Watch& watch_;
   std::unique_ptr<std::byte[]> memory_;  // only what is used of it becomes pages
   std::span<std::byte> buffer_;
-  bool direct_;
   std::uint64_t filled_ = 0;
   std::uint64_t written_ = 0;
 };
@@ -163,14 +138,12 @@ std::string list_of(const JobRecord& job, VersionId id, std::span<const DrainedI
   return sealed({SealedKind::node, job, images.front().seal.header.rank, id}, list);
 }
 
-Status fill_file(const FileHandle& file, const std::string& path, const std::string& list,
-                 std::span<const DrainedImage> images, const Watch& watch) {
-  PieceWriter writer(file, path, watch);
+Status fill_file(LevelWriter& file, const std::string& list, std::span<const DrainedImage> images,
+                 const Watch& watch) {
+  PieceWriter writer(file, watch);
   PERDURE_TRY(writer.append(list));
   for (const DrainedImage& image : images) PERDURE_TRY(append_image(writer, image));
-  PERDURE_TRY(writer.flush());
-  if (::fsync(file.fd()) != 0) return errno_status("fsync " + path, errno);
-  return Status::success();
+  return writer.flush();
 }
 
 // Whether the file that is there will do (levels.W2).
@@ -188,23 +161,7 @@ Status check_there(const NodeFile& there, const std::string& path, const JobReco
                 "; have it removed, or choose another directory for the level");
 }
 
-Status read_at(const FileHandle& file, const std::string& path, std::uint64_t offset,
-               std::span<std::byte> out) {
-  for (std::uint64_t done = 0; done < out.size();) {
-    const ssize_t got =
-        ::pread(file.fd(), out.data() + done, out.size() - done, static_cast<off_t>(offset + done));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return errno_status("read " + path, errno);
-    if (got == 0) {
-      return Status(Code::damaged, path, " ends at byte ", offset + done,
-                    ", in the middle of what it should hold");
-    }
-    done += static_cast<std::uint64_t>(got);
-  }
-  return Status::success();
-}
-
-// levels.W3: images of ranks of this job, in order, beside each other up to the end of the file.
+// levels.V2: images of ranks of this job, in order, beside each other up to the end of the file.
 std::optional<std::vector<NodeImage>> parse_list(std::string_view list, std::uint32_t ranks,
                                                  std::uint64_t file_bytes) {
   std::vector<NodeImage> images;
@@ -222,10 +179,10 @@ std::optional<std::vector<NodeImage>> parse_list(std::string_view list, std::uin
 }
 
 // The seal of an image, if it is the one that the list has.
-Result<Seal> read_image_seal(const FileHandle& handle, const std::string& path,
+Result<Seal> read_image_seal(const LevelReader& reader, const std::string& path,
                              const NodeFile& file, const NodeImage& image) {
   const auto read = [&](std::uint64_t offset, std::span<std::byte> out) {
-    return read_at(handle, path, image.offset + offset, out);
+    return reader.read(image.offset + offset, out);
   };
   PERDURE_TRY_ASSIGN(auto seal, read_seal(path, image.bytes, SealedKind::image, image.rank, read));
   if (seal && seal->format().checksum == image.checksum &&
@@ -264,12 +221,6 @@ Result<DrainedImage> image_of_file(const LevelFile& file) {
   return DrainedImage{file.seal(), read, file.payload(), check};
 }
 
-Result<std::string> writer_text() {
-  JobId drawn;
-  PERDURE_TRY(fill_random(&drawn, sizeof drawn));
-  return "-" + job_id_text(drawn);
-}
-
 std::string node_file_name(std::uint32_t lowest_rank) {
   std::array<char, 24> name{};
   std::snprintf(name.data(), name.size(), "%s%05u", name_prefix, lowest_rank);
@@ -287,7 +238,7 @@ bool is_unfinished_node_file(const std::string& name) {
   return infix != std::string::npos && node_of_file(name.substr(0, infix)).has_value();
 }
 
-Status write_node_file(const Directory& directory, const JobRecord& job, VersionId id,
+Status write_node_file(const LevelDirectory& directory, const JobRecord& job, VersionId id,
                        std::span<const DrainedImage> images, const Watch& watch) {
   const std::uint32_t lowest = images.front().seal.header.rank;
   const std::string name = node_file_name(lowest);
@@ -296,29 +247,24 @@ Status write_node_file(const Directory& directory, const JobRecord& job, Version
   if (there.status().code() != Code::not_found && there.status().code() != Code::damaged) {
     return there.status();
   }
-  PERDURE_TRY_ASSIGN(const std::string writer, writer_text());
-  const std::string fresh = name + unfinished_infix + writer;
-  PERDURE_TRY_ASSIGN(const auto file, directory.create_file(fresh));
-  Status status =
-      fill_file(file, directory.path_of(fresh), list_of(job, id, images), images, watch);
-  if (status.ok() && there.status().code() == Code::damaged) status = directory.remove_file(name);
-  if (status.ok()) status = directory.publish_file(fresh, name);
+  const bool damaged = there.status().code() == Code::damaged;
+  const Status status = directory.publish_file(name, [&](LevelWriter& file) {
+    PERDURE_TRY(fill_file(file, list_of(job, id, images), images, watch));
+    return damaged ? directory.remove_file(name) : Status::success();
+  });
   if (status.ok()) return status;
-  (void)directory.remove_file(fresh);  // the first failure counts
   const auto others = read_node_file(directory, lowest);
   if (!others.ok()) return status;
   return check_there(others.value(), directory.path_of(name), job, id, images);
 }
 
-Result<NodeFile> read_node_file(const Directory& directory, std::uint32_t lowest_rank) {
+Result<NodeFile> read_node_file(const LevelDirectory& directory, std::uint32_t lowest_rank) {
   const std::string name = node_file_name(lowest_rank);
   const std::string path = directory.path_of(name);
-  PERDURE_TRY_ASSIGN(const auto file, directory.open_file(name, FileAccess::read));
-  const off_t end = ::lseek(file.fd(), 0, SEEK_END);
-  if (end < 0) return errno_status("seek in " + path, errno);
-  const auto file_bytes = static_cast<std::uint64_t>(end);
+  PERDURE_TRY_ASSIGN(const auto file, directory.open_file(name));
+  PERDURE_TRY_ASSIGN(const std::uint64_t file_bytes, file->size_bytes());
   const auto read = [&](std::uint64_t offset, std::span<std::byte> out) {
-    return read_at(file, path, offset, out);
+    return file->read(offset, out);
   };
   PERDURE_TRY_ASSIGN(const auto seal,
                      read_seal(path, file_bytes, SealedKind::node, lowest_rank, read));
@@ -335,13 +281,13 @@ Result<NodeFile> read_node_file(const Directory& directory, std::uint32_t lowest
                   std::move(*images)};
 }
 
-Result<NodeImageReader> NodeImageReader::open(const Directory& directory, const NodeFile& file,
+Result<NodeImageReader> NodeImageReader::open(const LevelDirectory& directory, const NodeFile& file,
                                               const NodeImage& image) {
   const std::string name = node_file_name(file.images.front().rank);
   const std::string path = directory.path_of(name);
-  PERDURE_TRY_ASSIGN(auto handle, directory.open_file(name, FileAccess::read));
-  PERDURE_TRY_ASSIGN(Seal seal, read_image_seal(handle, path, file, image));
-  return NodeImageReader(std::move(handle), path, image.offset + sealed_payload_offset,
+  PERDURE_TRY_ASSIGN(auto reader, directory.open_file(name));
+  PERDURE_TRY_ASSIGN(Seal seal, read_image_seal(*reader, path, file, image));
+  return NodeImageReader(std::move(reader), path, image.offset + sealed_payload_offset,
                          std::move(seal));
 }
 
@@ -349,7 +295,7 @@ Status NodeImageReader::load(std::uint64_t chunk) {
   const std::uint64_t at = chunk * sealed_chunk_bytes;
   loaded_.reset();
   chunk_.resize(std::min(sealed_chunk_bytes, seal_.header.payload_bytes - at));
-  PERDURE_TRY(read_at(file_, path_, begin_ + at, chunk_));
+  PERDURE_TRY(file_->read(begin_ + at, chunk_));
   PERDURE_TRY(check_chunk(path_, begin_ + at, seal_, chunk, chunk_));
   loaded_ = chunk;
   return Status::success();
@@ -371,19 +317,19 @@ Status NodeImageReader::read(std::uint64_t offset, std::uint64_t count, std::byt
 }
 
 Status read_node_image(
-    const Directory& directory, const NodeFile& file, const NodeImage& image,
+    const LevelDirectory& directory, const NodeFile& file, const NodeImage& image,
     const std::function<Status(const SealedHeader& header)>& begin,
     const std::function<void(std::uint64_t offset, std::span<const std::byte> bytes)>& take) {
   const std::string name = node_file_name(file.images.front().rank);
   const std::string path = directory.path_of(name);
-  PERDURE_TRY_ASSIGN(const auto handle, directory.open_file(name, FileAccess::read));
-  PERDURE_TRY_ASSIGN(const Seal seal, read_image_seal(handle, path, file, image));
+  PERDURE_TRY_ASSIGN(const auto reader, directory.open_file(name));
+  PERDURE_TRY_ASSIGN(const Seal seal, read_image_seal(*reader, path, file, image));
   PERDURE_TRY(begin(seal.header));
   const std::uint64_t payload = image.offset + sealed_payload_offset;
   std::vector<std::byte> chunk(std::min(sealed_chunk_bytes, seal.header.payload_bytes));
   for (std::uint64_t at = 0; at < seal.header.payload_bytes; at += chunk.size()) {
     chunk.resize(std::min(sealed_chunk_bytes, seal.header.payload_bytes - at));
-    PERDURE_TRY(read_at(handle, path, payload + at, chunk));
+    PERDURE_TRY(reader->read(payload + at, chunk));
     PERDURE_TRY(check_chunk(path, payload + at, seal, at / sealed_chunk_bytes, chunk));
     take(at, chunk);
   }

@@ -4,29 +4,26 @@
 // node: their sealed images as they are beside the pool, and before them a list of what is where.
 // node_file_format.hpp has the layout.
 //
-// Invariants
-//   levels.W1  A file under its own name is whole and durable: it is written under another name,
-//       which has the writer's in it, synchronised, and then renamed.
+// Invariants, beside those of level_directory.hpp
 //   levels.W2  A file under its own name is not replaced, unless it is damaged: of several writers
 //       the first counts. All write the same version, so it does not matter which: no two versions
 //       of a job have one number and incarnation (manifest.hpp, FoundVersions::incarnation_max).
-//   levels.W3  What is read is not trusted: ranks, offsets and checksums are checked before they
-//       are used.
 //
 // Threads: any; writers of one file at the same time are levels.W2's. Failure: a Status that names
-// the file and the remedy; what was written by then is removed.
+// the file and the remedy.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "base/files.hpp"
 #include "base/status.hpp"
+#include "levels/level_directory.hpp"
 #include "levels/level_file.hpp"
 #include "levels/sealed.hpp"
 
@@ -61,9 +58,6 @@ struct DrainedImage {
 // Code::damaged if its contents are not what an image is. The file is whole and outlives it.
 Result<DrainedImage> image_of_file(const LevelFile& file);
 
-// What no other writer, of any node, has in the name of an unfinished file.
-Result<std::string> writer_text();
-
 std::string node_file_name(std::uint32_t lowest_rank);
 // The lowest rank, if this is the name of a node file.
 std::optional<std::uint32_t> node_of_file(const std::string& name);
@@ -75,16 +69,16 @@ using Watch = std::function<Status(std::uint64_t bytes)>;
 
 // Writes the version's images, in ascending order of ranks, to a directory that exists. A file of
 // that name that holds these ranks is taken as it is. Code::wrong_state if it holds others.
-Status write_node_file(const Directory& directory, const JobRecord& job, VersionId id,
+Status write_node_file(const LevelDirectory& directory, const JobRecord& job, VersionId id,
                        std::span<const DrainedImage> images, const Watch& watch);
 
 // The list. Code::damaged, newer_format, not_found.
-Result<NodeFile> read_node_file(const Directory& directory, std::uint32_t lowest_rank);
+Result<NodeFile> read_node_file(const LevelDirectory& directory, std::uint32_t lowest_rank);
 
 // One image of those that `file` lists, to be read piece by piece.
 class NodeImageReader {
  public:
-  static Result<NodeImageReader> open(const Directory& directory, const NodeFile& file,
+  static Result<NodeImageReader> open(const LevelDirectory& directory, const NodeFile& file,
                                       const NodeImage& image);
   // The chunks that have these bytes of the payload are compared with their checksums, each once
   // while reads go forward.
@@ -93,11 +87,12 @@ class NodeImageReader {
   std::uint64_t payload_bytes() const { return seal_.header.payload_bytes; }
 
  private:
-  NodeImageReader(FileHandle file, std::string path, std::uint64_t begin, Seal seal)
+  NodeImageReader(std::unique_ptr<LevelReader> file, std::string path, std::uint64_t begin,
+                  Seal seal)
       : file_(std::move(file)), path_(std::move(path)), begin_(begin), seal_(std::move(seal)) {}
   Status load(std::uint64_t chunk);
 
-  FileHandle file_;
+  std::unique_ptr<LevelReader> file_;
   std::string path_;
   std::uint64_t begin_;  // of the payload in the file
   Seal seal_;
@@ -108,7 +103,7 @@ class NodeImageReader {
 // Reads one image of those that `file` lists: its header to `begin`, then its payload to `take`,
 // chunk by chunk in order, each compared with its checksum.
 Status read_node_image(
-    const Directory& directory, const NodeFile& file, const NodeImage& image,
+    const LevelDirectory& directory, const NodeFile& file, const NodeImage& image,
     const std::function<Status(const SealedHeader& header)>& begin,
     const std::function<void(std::uint64_t offset, std::span<const std::byte> bytes)>& take);
 

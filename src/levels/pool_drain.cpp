@@ -154,7 +154,7 @@ std::set<VersionId> HeldRank::versions() const {
   return all;
 }
 
-// levels.K5 of levels.hpp: a version in the ring has no share of cached files, which images have.
+// joined_files.hpp, levels.K5: a version in the ring has no share of cached files, as images have.
 Status HeldRank::check_files(VersionId id) const {
   const Status without(Code::unsupported,
                        "cached files are committed with it, and only images have them: start the "
@@ -253,8 +253,8 @@ class PoolDrain {
 
  private:
   Status drain(PoolDrainVersion& version, std::uint64_t versions_left);
-  Status write(PoolDrainVersion& version, std::uint64_t versions_left, const Directory& directory,
-               const ManifestWriter& there);
+  Status write(PoolDrainVersion& version, std::uint64_t versions_left,
+               const LevelDirectory& directory, const ManifestWriter& there);
   Status note_written(PoolDrainVersion& version, std::uint64_t bytes);
 
   PoolDrainReport& report_;
@@ -276,7 +276,7 @@ Status PoolDrain::note_written(PoolDrainVersion& version, std::uint64_t bytes) {
 
 // What the level lacks: files of before a rank was moved to this node have others of its ranks.
 Status PoolDrain::write(PoolDrainVersion& version, std::uint64_t versions_left,
-                        const Directory& directory, const ManifestWriter& there) {
+                        const LevelDirectory& directory, const ManifestWriter& there) {
   std::vector<HeldVersion> held;
   for (const HeldRank& rank : ranks_) {
     if (there.has(rank.rank())) continue;
@@ -331,7 +331,7 @@ Result<PoolDrainReport> drain_pool(const std::string& directory, const std::stri
   PERDURE_TRY_ASSIGN(const auto pool, Directory::open(directory, options.trust));
   PoolDrainReport report;
   PERDURE_TRY_ASSIGN(report.job, read_job_record(pool));
-  const auto upper = Directory::open(level, trust_unless(false));
+  const auto upper = LevelDirectory::open(level);
   if (upper.status().code() == Code::not_found) {
     return Status(Code::not_found, level, " does not exist; make it, or mount what it is on");
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Rebuilding: each piece of a lost image is computed from as many blocks of its stripe as the
-// stripe has segments, which those that have them send to the rebuilder.
+// Rebuilding: each piece of a lost image is computed from blocks of its stripe that give it, which
+// those that have them send to the rebuilder.
 //
 // All ranks concerned go through the same list of messages in the same order, and each waits for
 // its part of it. So nobody waits in a circle: the first message of the list that has not been
@@ -19,7 +19,7 @@ namespace {
 
 // A block of a stripe, and who has it.
 struct Block {
-  std::uint32_t number = 0;  // as in encode.hpp
+  std::uint32_t number = 0;  // as in coding.hpp
   std::uint32_t member = 0;
   std::uint32_t rank = 0;
 };
@@ -40,6 +40,12 @@ std::vector<Block> blocks_of(const GroupFiles& files, const Stripes& stripes, st
     take(stripes.columns() + row, member, files.guard_at[member]);
   }
   return blocks;
+}
+
+std::vector<std::uint32_t> numbers_of(std::span<const Block> blocks) {
+  std::vector<std::uint32_t> numbers;
+  for (const Block& block : blocks) numbers.push_back(block.number);
+  return numbers;
 }
 
 // The member's file, if it is among those of this rank.
@@ -149,7 +155,8 @@ Status too_little_left(const GroupFiles& files, std::uint32_t lost) {
     if (files.guard_at[member] == no_rank) missing += ", the guard of " + rank;
   }
   return Status(Code::damaged, "the image of rank ", files.contents.members[lost],
-                " can't be rebuilt: of its failure group, which may lose ", files.contents.losses,
+                " can't be rebuilt: of its failure group, which may lose ",
+                files.contents.scheme().losses(),
                 ", these are lost or damaged: ", missing.substr(2),
                 "; bring one of them back, or go back to an older version");
 }
@@ -162,6 +169,7 @@ class Rebuilding {
       : group_(group),
         files_(files),
         stripes_(stripes_of(files.contents)),
+        coding_(*coding_of(files.contents.coding)),
         lost_(lost),
         rebuilder_(rebuilder),
         own_(own),
@@ -194,15 +202,18 @@ class Rebuilding {
   void choose(std::uint32_t column) {
     if (!blocks_.empty() && column == column_) return;
     column_ = column;
-    blocks_ = blocks_of(files_, stripes_, stripes_.stripe_of_column(lost_, column), lost_);
-    PERDURE_ASSERT(blocks_.size() >= stripes_.columns());  // can_rebuild()
-    blocks_.resize(stripes_.columns());
-    std::vector<std::uint32_t> numbers;
-    for (const Block& block : blocks_) numbers.push_back(block.number);
+    const auto there = blocks_of(files_, stripes_, stripes_.stripe_of_column(lost_, column), lost_);
+    const auto terms =
+        recover(coding_, stripes_.columns(), stripes_.rows(), column, numbers_of(there));
+    PERDURE_ASSERT(terms);  // can_rebuild()
+    blocks_.clear();
+    for (const Term& term : *terms) {
+      blocks_.push_back(*std::ranges::find(there, term.block, &Block::number));
+    }
     sum_.reset();
-    if (image_ == nullptr || !can_encode(stripes_.rows())) return;
-    sum_.emplace(recovery_sum(stripes_.columns(), stripes_.rows(), column, numbers));
+    if (image_ != nullptr && can_encode_here()) sum_.emplace(recovery_sum(*terms));
   }
+  bool can_encode_here() const { return can_encode(coding_, stripes_.columns(), stripes_.rows()); }
 
   Status add_blocks(std::uint64_t at, std::uint64_t count, std::byte* to) {
     const std::uint64_t in_segment = at % stripes_.segment_bytes();
@@ -239,7 +250,7 @@ class Rebuilding {
   }
 
   Status check() const {
-    if (image_ != nullptr && !can_encode(stripes_.rows())) return encoding_refused();
+    if (image_ != nullptr && !can_encode_here()) return encoding_refused();
     if (image_ == nullptr || image_->table_checksum() == files_.contents.image_checksums[lost_]) {
       return Status::success();
     }
@@ -251,6 +262,7 @@ class Rebuilding {
   Group& group_;
   const GroupFiles& files_;
   Stripes stripes_;
+  const Coding& coding_;
   std::uint32_t lost_;
   std::uint32_t rebuilder_;
   std::span<const HeldFile> own_;
@@ -267,9 +279,11 @@ class Rebuilding {
 bool GroupFiles::can_rebuild(std::uint32_t member) const {
   if (image_at[member] != no_rank) return true;
   const Stripes stripes = stripes_of(contents);
+  const Coding& coding = *coding_of(contents.coding);
   for (std::uint32_t column = 0; column < stripes.columns(); ++column) {
     const std::uint32_t stripe = stripes.stripe_of_column(member, column);
-    if (blocks_of(*this, stripes, stripe, member).size() < stripes.columns()) return false;
+    const auto there = numbers_of(blocks_of(*this, stripes, stripe, member));
+    if (!can_recover(coding, stripes.columns(), stripes.rows(), column, there)) return false;
   }
   return true;
 }

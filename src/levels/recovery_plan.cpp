@@ -146,8 +146,9 @@ std::optional<std::uint32_t> losses_left(const Census& census, VersionId id) {
     for (std::uint32_t i = 0; i < members.size(); ++i) {
       if (files.image_at[i] == no_rank || files.guard_at[i] == no_rank) ++missing;
     }
-    if (missing > guard.guard.losses) return std::nullopt;
-    least = std::min(least, guard.guard.losses - missing);
+    const std::uint32_t losses = guard.guard.scheme().losses();
+    if (missing > losses) return std::nullopt;
+    least = std::min(least, losses - missing);
     covered.insert(members.begin(), members.end());
   }
   if (covered.size() != census.job.ranks) return std::nullopt;

@@ -29,7 +29,7 @@ class Plans : public testing::Test {
     for (std::uint32_t i = 0; i < group_; ++i) {
       fact.guard.members.push_back(rank / group_ * group_ + i);
     }
-    fact.guard.losses = losses_;
+    fact.guard.rows = losses_;
     fact.guard.image_bytes.assign(group_, 100);
     fact.guard.image_checksums.assign(group_, 1);
     census_.levels.push_back(fact);

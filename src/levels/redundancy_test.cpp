@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/testing/thread_group.hpp"
+#include "levels/coding.hpp"
 #include "levels/encode.hpp"
 #include "levels/guard_contents.hpp"
 #include "levels/testing/level_fixture.hpp"
@@ -36,14 +37,16 @@ std::vector<std::uint32_t> first_ranks(std::uint32_t count) {
 
 // A failure group of ranks 0 to g - 1 with their images and guards.
 struct FailureGroup {
-  FailureGroup(std::uint32_t size, std::uint32_t losses_of_it, std::vector<std::uint64_t> lengths,
+  FailureGroup(std::uint32_t size, std::uint32_t rows, std::vector<std::uint64_t> lengths,
                std::uint64_t version = 5)
-      : members(first_ranks(size)), losses(losses_of_it) {
+      : FailureGroup(Scheme{size, rows}, std::move(lengths), version) {}
+  FailureGroup(const Scheme& its, std::vector<std::uint64_t> lengths, std::uint64_t version = 5)
+      : members(first_ranks(its.group_size)), scheme(its) {
     for (const std::uint32_t rank : members) {
       payloads.push_back(bytes_of(lengths[rank % lengths.size()], 100 * version + rank));
       const LevelFileName image{SealedKind::image, rank, 0};
       images.push_back(file_in_memory(image, room));
-      const auto header = level_header(image, size, version, payloads.back().size());
+      const auto header = level_header(image, size(), version, payloads.back().size());
       EXPECT_TRUE(fill(images.back(), header, payloads.back()).ok());
       guards.push_back(file_in_memory({SealedKind::guard, rank, 0}, room));
     }
@@ -54,7 +57,7 @@ struct FailureGroup {
   void exchange() {
     run_by_rendezvous(size(), [this](Group& group) {
       const std::uint32_t rank = group.rank();
-      auto exchange = Exchange::start(group, members, losses, images[rank], guards[rank]).take();
+      auto exchange = Exchange::start(group, members, scheme, images[rank], guards[rank]).take();
       for (;;) {
         const auto done = exchange->advance(chunk);
         ASSERT_TRUE(done.ok()) << done.status().message();
@@ -74,7 +77,7 @@ struct FailureGroup {
   }
 
   std::vector<std::uint32_t> members;
-  std::uint32_t losses;
+  Scheme scheme;
   std::vector<Bytes> payloads;
   std::vector<LevelFile> images;
   std::vector<LevelFile> guards;
@@ -143,43 +146,120 @@ std::vector<std::uint32_t> bits_of(std::uint32_t pattern) {
 const std::vector<std::uint64_t> odd_lengths{3 * chunk + chunk / 2, 0,         1,
                                              chunk + 777,           2 * chunk, 63};
 
-// All patterns of one scheme; returns how many.
-void check_every_pattern(std::uint32_t size, std::uint32_t losses,
-                         const std::vector<std::uint64_t>& lengths) {
-  FailureGroup group(size, losses, lengths);
+// What a set of lost members leaves is rebuilt, if it gives their images. Returns whether it does.
+bool check_pattern(const FailureGroup& group, std::uint32_t pattern) {
+  const std::string text = " with " + group.scheme.text() + ", lost " + std::to_string(pattern);
+  const auto lost = bits_of(pattern);
+  const GroupFiles files = group.without(pattern);
+  std::vector<std::uint32_t> given;
+  for (const std::uint32_t member : lost) {
+    if (files.can_rebuild(member)) given.push_back(member);
+  }
+  const bool within = lost.size() <= group.scheme.losses();
+  EXPECT_TRUE(!within || given == lost) << text;
+  if (!given.empty()) {
+    expect_rebuilt(group, rebuild(group, files, given, given, group.size()), given, text);
+  }
+  return given == lost;
+}
+
+// All patterns of one scheme; returns how many it bears.
+std::uint32_t check_every_pattern(const Scheme& scheme, const std::vector<std::uint64_t>& lengths) {
+  FailureGroup group(scheme, lengths);
   group.exchange();
-  for (std::uint32_t member = 0; member < size; ++member) {
+  for (std::uint32_t member = 0; member < group.size(); ++member) {
     const auto contents = guard_contents(group.guards[member]);
-    ASSERT_TRUE(contents.ok()) << contents.status().message();
-    ASSERT_EQ(contents.value().members, group.members);
-    ASSERT_EQ(contents.value().losses, losses);
-    ASSERT_EQ(contents.value().image_bytes[member], group.payloads[member].size());
-    ASSERT_EQ(contents.value().image_checksums[member], group.images[member].table_checksum());
-    ASSERT_TRUE(group.guards[member].verify().ok());
-    ASSERT_EQ(group.guards[member].header().id, group.images[member].header().id);
+    EXPECT_TRUE(contents.ok()) << contents.status().message();
+    if (!contents.ok()) return 0;
+    EXPECT_EQ(contents.value().members, group.members);
+    EXPECT_EQ(contents.value().scheme(), scheme);
+    EXPECT_EQ(contents.value().image_bytes[member], group.payloads[member].size());
+    EXPECT_EQ(contents.value().image_checksums[member], group.images[member].table_checksum());
+    EXPECT_TRUE(group.guards[member].verify().ok());
+    EXPECT_EQ(group.guards[member].header().id, group.images[member].header().id);
   }
+  std::uint32_t borne = 0;
+  for (std::uint32_t pattern = 1; pattern < 1U << group.size(); ++pattern) {
+    if (check_pattern(group, pattern)) ++borne;
+  }
+  return borne;
+}
+
+// How many sets of at most `losses` members there are.
+std::uint32_t sets_of(std::uint32_t size, std::uint32_t losses) {
+  std::uint32_t sets = 0;
   for (std::uint32_t pattern = 1; pattern < 1U << size; ++pattern) {
-    const std::string text = " with " + std::to_string(size - losses) + "+" +
-                             std::to_string(losses) + ", lost " + std::to_string(pattern);
-    const auto lost = bits_of(pattern);
-    const GroupFiles files = group.without(pattern);
-    const bool within = lost.size() <= losses;
-    for (const std::uint32_t member : lost) ASSERT_EQ(files.can_rebuild(member), within) << text;
-    if (within) expect_rebuilt(group, rebuild(group, files, lost, lost, size), lost, text);
+    if (bits_of(pattern).size() <= losses) ++sets;
   }
+  return sets;
 }
 
 TEST(Redundancy, every_pattern_of_losses_within_the_scheme_is_rebuilt) {
   for (std::uint32_t size = 2; size <= 6; ++size) {
-    for (std::uint32_t losses = 1; losses < size; ++losses) {
-      check_every_pattern(size, losses, {200, 0, 1, 64, 777, 63});
-      if (size <= 4 || losses == 2) check_every_pattern(size, losses, odd_lengths);
+    for (std::uint32_t rows = 1; rows < size; ++rows) {
+      const Scheme scheme{size, rows};
+      EXPECT_EQ(check_every_pattern(scheme, {200, 0, 1, 64, 777, 63}), sets_of(size, rows));
+      if (size <= 4 || rows == 2) (void)check_every_pattern(scheme, odd_lengths);
     }
   }
 }
 
+// Also of one that was added since; what a scheme bears beside its losses is its own.
+TEST(Redundancy, the_examples_of_every_coding_are_rebuilt) {
+  for (const Coding* const coding : codings()) {
+    for (const std::string& name : coding->examples()) {
+      const auto scheme = parse_scheme(name);
+      ASSERT_TRUE(scheme.ok()) << scheme.status().message();
+      EXPECT_EQ(scheme.value().text(), name);
+      EXPECT_EQ(scheme.value().coding, coding->number()) << name;
+      const std::uint32_t size = scheme.value().group_size;
+      const std::uint32_t least = sets_of(size, scheme.value().losses());
+      EXPECT_GE(check_every_pattern(scheme.value(), {chunk + 777, 0, 64}), least) << name;
+      EXPECT_GE(scheme.value().losses(), 1U);
+      EXPECT_LE(scheme.value().losses(), scheme.value().rows);
+    }
+  }
+}
+
+TEST(Redundancy, codings_have_numbers_of_their_own) {
+  for (const Coding* const coding : codings()) EXPECT_EQ(coding_of(coding->number()), coding);
+  EXPECT_NE(coding_of(0), nullptr);
+  EXPECT_EQ(coding_of(UINT32_MAX), nullptr);
+}
+
+TEST(Redundancy, what_is_lost_is_a_sum_of_what_is_there) {
+  const Coding& coding = *coding_of(0);
+  std::mt19937_64 dice(test_seed());
+  for (int round = 0; round < 200; ++round) {
+    const auto columns = static_cast<std::uint32_t>(1 + dice() % 6);
+    const auto rows = static_cast<std::uint32_t>(1 + dice() % 4);
+    std::vector<std::uint32_t> blocks(columns + rows);
+    std::iota(blocks.begin(), blocks.end(), 0U);
+    std::shuffle(blocks.begin(), blocks.end(), dice);
+    const auto lost = static_cast<std::uint32_t>(dice() % columns);
+    std::erase(blocks, lost);
+    blocks.resize(dice() % blocks.size() + 1);
+    const auto terms = recover(coding, columns, rows, lost, blocks);
+    ASSERT_EQ(terms.has_value(), blocks.size() >= columns);
+    ASSERT_EQ(can_recover(coding, columns, rows, lost, blocks), terms.has_value());
+    if (!terms) continue;
+    std::vector<unsigned> sum(columns, 0);
+    for (const Term& term : *terms) {
+      for (std::uint32_t column = 0; column < columns; ++column) {
+        const unsigned its = term.block < columns
+                                 ? (term.block == column ? 1 : 0)
+                                 : coding.coefficient(columns, rows, term.block - columns, column);
+        sum[column] ^= field_product(term.coefficient, static_cast<unsigned char>(its));
+      }
+    }
+    std::vector<unsigned> wanted(columns, 0);
+    wanted[lost] = 1;
+    ASSERT_EQ(sum, wanted);
+  }
+}
+
 TEST(Redundancy, images_without_bytes_are_guarded_and_rebuilt) {
-  check_every_pattern(3, 1, {0});
+  EXPECT_EQ(check_every_pattern({3, 1}, {0}), 3U);
 }
 
 TEST(Redundancy, a_partner_keeps_a_copy_and_one_of_three_a_sum_without_carry) {
@@ -213,9 +293,9 @@ TEST(Redundancy, a_partners_copy_of_a_shorter_image_ends_with_zeros) {
 TEST(Redundancy, room_for_a_guard_is_known_before_the_exchange) {
   for (const Scheme& scheme : {Scheme{2, 1}, Scheme{5, 1}, Scheme{5, 2}, Scheme{4, 3}}) {
     for (const std::uint64_t bytes : {std::uint64_t{0}, std::uint64_t{5}, 2 * chunk + 100}) {
-      FailureGroup group(scheme.group_size, scheme.losses, {bytes});
+      FailureGroup group(scheme, {bytes});
       group.exchange();
-      EXPECT_EQ(guard_bytes(group.members, scheme.losses, bytes), bytes_in(group.guards[0]).size())
+      EXPECT_EQ(guard_bytes(group.members, scheme, bytes), bytes_in(group.guards[0]).size())
           << scheme.text();
     }
   }
@@ -241,7 +321,7 @@ TEST(Redundancy, parity_is_what_the_format_says_it_is) {
   for (std::uint32_t columns = 1; columns <= 6; ++columns) {
     for (std::uint32_t rows = 1; rows <= 5; ++rows) {
       for (std::uint32_t row = 0; row < rows; ++row) {
-        const Sum sum = parity_sum(columns, rows, row);
+        const Sum sum = parity_sum(*coding_of(0), columns, rows, row);
         for (const std::size_t length : {1U, 15U, 31U, 32U, 33U, 100U, 1000U}) {
           Bytes expected(length);
           Bytes parity(length);
@@ -359,7 +439,7 @@ struct Ranks {
   Ranks(ThreadJob& job, FailureGroup& group) {
     for (const std::uint32_t rank : group.members) {
       groups.push_back(std::make_unique<ThreadGroup>(job, rank));
-      exchanges.push_back(Exchange::start(*groups[rank], group.members, group.losses,
+      exchanges.push_back(Exchange::start(*groups[rank], group.members, group.scheme,
                                           group.images[rank], group.guards[rank])
                               .take());
     }
@@ -371,9 +451,9 @@ struct Ranks {
 TEST(Exchange, advances_in_any_order_by_any_few_bytes) {
   std::mt19937_64 random(test_seed());
   for (const Scheme& scheme : {Scheme{2, 1}, Scheme{5, 1}, Scheme{5, 2}, Scheme{4, 3}}) {
-    FailureGroup expected(scheme.group_size, scheme.losses, odd_lengths);
+    FailureGroup expected(scheme, odd_lengths);
     expected.exchange();
-    FailureGroup group(scheme.group_size, scheme.losses, odd_lengths);
+    FailureGroup group(scheme, odd_lengths);
     ThreadJob job(group.size());
     Ranks ranks(job, group);
     std::uint32_t done = 0;
@@ -394,7 +474,7 @@ TEST(Exchange, without_room_to_post_only_looks_at_what_is_under_way) {
   FailureGroup group(2, 1, {5000});
   ThreadJob job(2);
   job.run([&](ThreadGroup& ranks) {
-    auto exchange = Exchange::start(ranks, group.members, 1, group.images[ranks.rank()],
+    auto exchange = Exchange::start(ranks, group.members, group.scheme, group.images[ranks.rank()],
                                     group.guards[ranks.rank()])
                         .take();
     for (int call = 0; call < 100; ++call) EXPECT_FALSE(exchange->advance(0).value());
@@ -448,7 +528,7 @@ TEST(Exchange, of_different_versions_is_refused) {
   job.run([&](ThreadGroup& ranks) {
     LevelFile& image = ranks.rank() == 0 ? group.images[0] : next.images[1];
     LevelFile& guard = group.guards[ranks.rank()];
-    auto exchange = Exchange::start(ranks, group.members, 1, image, guard).take();
+    auto exchange = Exchange::start(ranks, group.members, group.scheme, image, guard).take();
     for (;;) {
       const auto done = exchange->advance(chunk);
       if (done.ok()) {
@@ -467,9 +547,9 @@ TEST(Exchange, needs_an_image_and_a_group_of_its_own) {
   FailureGroup group(2, 1, {5000});
   ThreadJob job(3);
   ThreadGroup rank(job, 0);
-  const auto started = [&](const std::vector<std::uint32_t>& members, std::uint32_t losses,
+  const auto started = [&](const std::vector<std::uint32_t>& members, std::uint32_t rows,
                            const LevelFile& image) {
-    return Exchange::start(rank, members, losses, image, group.guards[0]).status().code();
+    return Exchange::start(rank, members, {2, rows}, image, group.guards[0]).status().code();
   };
   EXPECT_EQ(started({1, 2}, 1, group.images[0]), Code::invalid_argument);
   EXPECT_EQ(started({0, 1}, 0, group.images[0]), Code::invalid_argument);
@@ -498,7 +578,7 @@ TEST(GuardContents, are_not_believed_where_they_cannot_be_right) {
       continue;
     }
     // What it says fits: only lengths that give the same stripes, and checksums, can be others.
-    EXPECT_EQ(read.value().losses, contents.losses);
+    EXPECT_EQ(read.value().scheme(), contents.scheme());
     EXPECT_EQ(read.value().members, contents.members);
     EXPECT_EQ(stripes_of(read.value()).segment_bytes(), stripes_of(contents).segment_bytes());
   }

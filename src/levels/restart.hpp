@@ -16,7 +16,7 @@
 //       what takes their place (bring_back.hpp, levels.B2).
 //   levels.A5  The pool's version counts only if what is committed with it can go back to it: all
 //       parts of its cached files are on nodes of this job (part_facts.hpp, parts.F2), or the
-//       version was brought back from images, which have the files (levels.hpp, levels.K5).
+//       version was brought back from images, which have the files (joined_files.hpp, levels.K5).
 //       Otherwise it is lost, with the nodes that kept the missing parts.
 //   levels.A8  A file that is damaged, and not lost, is no reason to give up versions without a
 //       word: if what other levels have is older than what some rank's file holds, the start is

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/assert.hpp"
 #include "base/checksum.hpp"
 #include "base/files.hpp"
 
@@ -46,7 +47,14 @@ Result<std::optional<Seal>> look(std::uint64_t size, SealedHeaderFormat& format,
 bool believable(const SealedHeaderFormat& format, SealedKind kind, std::uint32_t rank) {
   return format.format_version == sealed_version &&
          format.kind == static_cast<std::uint32_t>(kind) && format.rank == rank &&
-         format.rank < format.ranks && has_origin(format);
+         format.rank < format.ranks && format.ranks <= ranks_max &&
+         format.job_name[job_name_bytes - 1] == '\0';
+}
+
+JobRecord job_of(const SealedHeaderFormat& format) {
+  const JobId id{{format.job_id[0], format.job_id[1]}};
+  const JobId lineage{{format.lineage[0], format.lineage[1]}};
+  return {id, format.job_name, format.ranks, format.job_created_ns, {}, lineage};
 }
 
 std::vector<std::uint64_t> checksums_of(std::string_view payload) {
@@ -70,7 +78,15 @@ SealedHeaderFormat Seal::format() const {
   format.format_version = sealed_version;
   format.kind = static_cast<std::uint32_t>(header.kind);
   format.rank = header.rank;
-  put_origin(format, header.job, header.id);
+  const JobRecord& job = header.job;
+  std::copy_n(job.job_id.words, 2, format.job_id);
+  std::copy_n(job.lineage.words, 2, format.lineage);
+  PERDURE_ASSERT(job.job_name.size() < job_name_bytes);
+  std::memcpy(format.job_name, job.job_name.data(), job.job_name.size());
+  format.job_created_ns = job.created_ns;
+  format.ranks = job.ranks;
+  format.version = header.id.version;
+  format.incarnation = header.id.incarnation;
   format.payload_bytes = header.payload_bytes;
   format.checksum = header_checksum(format, checksums);
   return format;

@@ -3,16 +3,20 @@
 // Seal: the header of what is kept of a version, and a checksum of each chunk of its payload.
 // sealed_format.hpp has the layout.
 //
-// All that is kept of a version outside of its pool is sealed, and has a kind:
+// All that is kept outside of a pool is sealed, and has a kind:
 //
 //   image  a rank's version itself (pool/image.hpp)
 //   guard  what a rank keeps of other ranks' images: redundancy (redundancy.hpp)
 //   manifest  of all ranks: which of a drained version's files has which rank (manifest.hpp)
 //   node   of a drained version: which images are in a node's file, and where (node_file.hpp)
+//   lease  of a level: who uses it (lease.hpp)
+//   origin  of a level: what a lineage was made from (lineage.hpp)
 //
 // Invariants
 //   levels.V2  What is read is not trusted: a header that is wrong makes a file without contents,
-//       and whoever reads the payload compares it with its checksums.
+//       and whoever reads the payload compares it with its checksums. So it is with ranks, offsets,
+//       lengths and checksums in a payload, before they are used: a manifest must name each rank
+//       once, and node files of the length and with the checksum that it says.
 //
 // Threads: pure. Failure: see read_seal().
 #pragma once
@@ -32,13 +36,20 @@
 
 namespace perdure {
 
-enum class SealedKind : std::uint32_t { image = 1, guard = 2, manifest = 3, node = 4 };
+enum class SealedKind : std::uint32_t {
+  image = 1,
+  guard = 2,
+  manifest = 3,
+  node = 4,
+  lease = 5,
+  origin = 6
+};
 
 struct SealedHeader {
   SealedKind kind = SealedKind::image;
   JobRecord job;           // without a place
   std::uint32_t rank = 0;  // 0 of what is of all ranks
-  VersionId id;
+  VersionId id;            // none of what is of no version
   std::uint64_t payload_bytes = 0;
 };
 

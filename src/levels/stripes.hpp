@@ -3,9 +3,9 @@
 // Stripes: how the images of a failure group of g members are cut, who keeps which block of parity,
 // and where in a guard it is (redundancy.hpp has the idea).
 //
-// With m losses a stripe has k = g - m columns, segments of data, and m rows, blocks of parity. Of
-// stripe s, member s + r (mod g) keeps row r, and column c is segment k - 1 - c of member s + m + c
-// (mod g). So each member has a segment in k stripes, and keeps a row of the m others.
+// With m rows, blocks of parity, a stripe has k = g - m columns, segments of data. Of stripe s,
+// member s + r (mod g) keeps row r, and column c is segment k - 1 - c of member s + m + c (mod g).
+// So each member has a segment in k stripes, and keeps a row of the m others.
 //
 // A round is a chunk of all segments. A guard holds, for each round, row r of its m rows at r times
 // the round's length.
@@ -26,9 +26,9 @@ namespace perdure {
 
 class Stripes {
  public:
-  Stripes(std::uint32_t losses, std::span<const std::uint64_t> image_bytes)
+  Stripes(std::uint32_t rows, std::span<const std::uint64_t> image_bytes)
       : members_(static_cast<std::uint32_t>(image_bytes.size())),
-        losses_(losses),
+        rows_(rows),
         image_bytes_(image_bytes.begin(), image_bytes.end()) {
     std::uint64_t longest = 0;
     for (const std::uint64_t bytes : image_bytes_) longest = std::max(longest, bytes);
@@ -36,8 +36,8 @@ class Stripes {
   }
 
   std::uint32_t members() const { return members_; }
-  std::uint32_t rows() const { return losses_; }
-  std::uint32_t columns() const { return members_ - losses_; }
+  std::uint32_t rows() const { return rows_; }
+  std::uint32_t columns() const { return members_ - rows_; }
   std::uint64_t segment_bytes() const { return segment_bytes_; }
   std::uint64_t image_bytes(std::uint32_t member) const { return image_bytes_[member]; }
   std::uint64_t rounds() const {
@@ -52,7 +52,7 @@ class Stripes {
     return (stripe + row) % members_;
   }
   std::uint32_t column_owner(std::uint32_t stripe, std::uint32_t column) const {
-    return (stripe + losses_ + column) % members_;
+    return (stripe + rows_ + column) % members_;
   }
   // The stripe of which the member keeps that row.
   std::uint32_t stripe_of_row(std::uint32_t member, std::uint32_t row) const {
@@ -60,7 +60,7 @@ class Stripes {
   }
   // The stripe in which the member has that column.
   std::uint32_t stripe_of_column(std::uint32_t member, std::uint32_t column) const {
-    return (member + 2 * members_ - losses_ - column) % members_;
+    return (member + 2 * members_ - rows_ - column) % members_;
   }
 
   // In its owner's image, where byte `at` of a segment is.
@@ -81,7 +81,7 @@ class Stripes {
 
  private:
   std::uint32_t members_;
-  std::uint32_t losses_;
+  std::uint32_t rows_;
   std::vector<std::uint64_t> image_bytes_;
   std::uint64_t segment_bytes_ = 0;
 };

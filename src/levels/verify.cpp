@@ -32,7 +32,8 @@ std::vector<KeptGroup> groups_of(const Census& census, const std::set<std::uint3
   std::map<Ranks, std::set<std::uint32_t>> guards;
   for (const LevelFileFact& fact : census.levels) {
     if (fact.name.kind != SealedKind::guard) continue;
-    groups[fact.guard.members] = {fact.guard.members, fact.guard.losses, {}};
+    const Scheme scheme = fact.guard.scheme();
+    groups[fact.guard.members] = {fact.guard.members, scheme.losses(), {}, scheme.text()};
     guards[fact.guard.members].insert(fact.name.rank);
   }
   std::vector<KeptGroup> all;
@@ -274,7 +275,7 @@ Status Verification::look_at_drain(const std::string& drain) {
 }
 
 Status Verification::read_all(const Manifest& manifest) {
-  PERDURE_TRY_ASSIGN(const auto version, Directory::open(manifest.directory, options_.trust));
+  PERDURE_TRY_ASSIGN(const auto version, LevelDirectory::open(manifest.directory));
   for (const ManifestFile& file : manifest.files) total_ += file.bytes;
   for (const ManifestFile& file : manifest.files) {
     PERDURE_TRY_ASSIGN(const auto held, read_node_file(version, file.node));
@@ -374,10 +375,6 @@ void Verification::list_outcomes() {
 }
 
 }  // namespace
-
-std::string KeptGroup::scheme() const {
-  return Scheme{static_cast<std::uint32_t>(members.size()), losses}.text();
-}
 
 Result<LevelsReport> verify_levels(const std::vector<std::string>& directories,
                                    const VerifyOptions& options) {

@@ -5,7 +5,7 @@
 // Reads the directories of the pool on as many nodes as can be seen, and the drains that are named.
 // Each rank's file, image, guard and drained image is read whole and compared with its checksums,
 // unless `data` is false; what is damaged counts as lost. A version that was being taken when the
-// job ended lacks files, and that is no damage: levels.K2 of levels.hpp keeps the one before.
+// job ended lacks files, and that is no damage: levels.K2 of own_files.hpp keeps the one before.
 //
 // Threads: any. Nothing is changed or locked. Failure: Code::not_found if no directory holds a
 // pool, Code::foreign if they hold those of different jobs. What is wrong with a file is a problem
@@ -28,13 +28,13 @@ namespace perdure {
 // A failure group that guards say they were written by.
 struct KeptGroup {
   std::vector<std::uint32_t> members;
-  std::uint32_t losses = 0;            // that it bears when it is whole
+  std::uint32_t losses = 0;            // that it bears, whichever they are, when it is whole
   std::vector<std::uint32_t> missing;  // members whose image or guard is not there
+  std::string scheme;                  // "partner", "xor:4", "rs:2+2"
   // Members, and so nodes, that may still be lost; more are missing than it bears: 0.
   std::uint32_t left() const {
     return losses - std::min(losses, static_cast<std::uint32_t>(missing.size()));
   }
-  std::string scheme() const;  // "partner", "xor:4", "rs:2+2"
 };
 
 // A version that nodes keep beside the pool.

@@ -228,28 +228,20 @@ void add_structs_of_levels(std::map<std::string, Struct>& all) {
        PERDURE_FIELD(GuardMemberFormat, image_bytes),
        PERDURE_FIELD(GuardMemberFormat, image_checksum)}};
   all["GuardFormat"] = {sizeof(GuardFormat),
-                        {PERDURE_FIELD(GuardFormat, members), PERDURE_FIELD(GuardFormat, losses),
+                        {PERDURE_FIELD(GuardFormat, members), PERDURE_FIELD(GuardFormat, rows),
+                         PERDURE_FIELD(GuardFormat, coding), PERDURE_FIELD(GuardFormat, reserved),
                          PERDURE_FIELD(GuardFormat, segment_bytes)}};
 }
 
 void add_structs_of_leases(std::map<std::string, Struct>& all) {
   all["LeaseFormat"] = {
       sizeof(LeaseFormat),
-      {PERDURE_FIELD(LeaseFormat, magic),       PERDURE_FIELD(LeaseFormat, format_version),
-       PERDURE_FIELD(LeaseFormat, ranks),       PERDURE_FIELD(LeaseFormat, job_id),
-       PERDURE_FIELD(LeaseFormat, job_name),    PERDURE_FIELD(LeaseFormat, job_created_ns),
-       PERDURE_FIELD(LeaseFormat, lineage),     PERDURE_FIELD(LeaseFormat, number),
-       PERDURE_FIELD(LeaseFormat, beats),       PERDURE_FIELD(LeaseFormat, patience_ms),
-       PERDURE_FIELD(LeaseFormat, since_ns),    PERDURE_FIELD(LeaseFormat, held),
-       PERDURE_FIELD(LeaseFormat, reserved),    PERDURE_FIELD(LeaseFormat, pid),
-       PERDURE_FIELD(LeaseFormat, start_ticks), PERDURE_FIELD(LeaseFormat, pid_space),
-       PERDURE_FIELD(LeaseFormat, boot_id),     PERDURE_FIELD(LeaseFormat, host),
-       PERDURE_FIELD(LeaseFormat, batch_job),   PERDURE_FIELD(LeaseFormat, checksum)}};
-  all["OriginFormat"] = {
-      sizeof(OriginFormat),
-      {PERDURE_FIELD(OriginFormat, magic), PERDURE_FIELD(OriginFormat, format_version),
-       PERDURE_FIELD(OriginFormat, ancestors), PERDURE_FIELD(OriginFormat, job_id),
-       PERDURE_FIELD(OriginFormat, lineage), PERDURE_FIELD(OriginFormat, checksum)}};
+      {PERDURE_FIELD(LeaseFormat, number), PERDURE_FIELD(LeaseFormat, beats),
+       PERDURE_FIELD(LeaseFormat, patience_ms), PERDURE_FIELD(LeaseFormat, since_ns),
+       PERDURE_FIELD(LeaseFormat, held), PERDURE_FIELD(LeaseFormat, reserved),
+       PERDURE_FIELD(LeaseFormat, pid), PERDURE_FIELD(LeaseFormat, start_ticks),
+       PERDURE_FIELD(LeaseFormat, pid_space), PERDURE_FIELD(LeaseFormat, boot_id),
+       PERDURE_FIELD(LeaseFormat, host), PERDURE_FIELD(LeaseFormat, batch_job)}};
   all["AncestorFormat"] = {
       sizeof(AncestorFormat),
       {PERDURE_FIELD(AncestorFormat, lineage), PERDURE_FIELD(AncestorFormat, incarnation),
@@ -436,11 +428,7 @@ const std::map<std::string, std::uint64_t> numbers_of_headers{
     {"sealed_chunk_bytes", sealed_chunk_bytes},
     {"group_size_max", group_size_max},
     {"node_align_bytes", node_align_bytes},
-    {"lease_magic", lease_magic},
-    {"lease_version", lease_version},
     {"holder_text_bytes", holder_text_bytes},
-    {"origin_magic", origin_magic},
-    {"origin_version", origin_version},
     {"ancestors_max", ancestors_max},
     {"part_magic", part_magic},
     {"part_share_magic", part_share_magic},

@@ -449,5 +449,14 @@ TEST_F(LevelsOfJobs, a_file_that_a_living_process_uses_is_neither_moved_nor_repl
   EXPECT_EQ(found_->mark, 1U);
 }
 
+// Its stripes would have no column of data.
+TEST_F(LevelsOfJobs, a_failure_group_that_is_too_small_for_its_scheme_is_refused) {
+  fs::create_directories(node(9));
+  const std::string groups = node(9) + "/groups";
+  std::ofstream(groups) << "0 1\n";
+  levels_ = "redundancy=rs:1+2;every=1;patience=20s;groups=" + groups;
+  EXPECT_EQ(run({.commits = 2}), refused_code);
+}
+
 }  // namespace
 }  // namespace perdure

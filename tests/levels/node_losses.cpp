@@ -299,7 +299,9 @@ class Losses {
     return std::all_of(groups.value().begin(), groups.value().end(), [&](const auto& group) {
       const auto gone = std::count_if(group.begin(), group.end(),
                                       [&](auto member) { return (lost_ >> member & 1) != 0; });
-      return gone <= static_cast<std::ptrdiff_t>(scheme.value().losses);
+      Scheme its = scheme.value();
+      its.group_size = static_cast<std::uint32_t>(group.size());
+      return gone <= static_cast<std::ptrdiff_t>(its.losses());
     });
   }
   // The version that a restart must not fall short of.

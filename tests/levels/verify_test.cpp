@@ -113,7 +113,7 @@ TEST_F(VerifiedJob, a_whole_job_bears_what_its_scheme_says_and_each_node_is_told
   EXPECT_EQ(kept.id.version, 5U);
   ASSERT_EQ(kept.groups.size(), 2U);
   for (const KeptGroup& group : kept.groups) {
-    EXPECT_EQ(group.scheme(), "xor:3");
+    EXPECT_EQ(group.scheme, "xor:3");
     EXPECT_EQ(group.left(), 1U);
     EXPECT_TRUE(group.missing.empty());
   }

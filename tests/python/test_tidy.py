@@ -112,6 +112,25 @@ def test_lambdas_count_with_their_function(findings):
     one(findings({"src/base/a.cpp": text}), "src/base/a.cpp:1:", "71 lines")
 
 
+MANY = "".join(f"  int a{i}_ = {i};\n" for i in range(15))
+
+
+def test_a_class_of_16_fields_is_found(findings):
+    text = "class Big final : public Base {\n public:\n  int size() const { return a1_; }\n"
+    more = ("  std::function<void(int)> call_;\n", "  Thing<int> thing_{a0_};\n", "  int b_[3];\n")
+    assert findings({"src/pool/some.hpp": text + MANY + "};\n"}) == []
+    for field in more:
+        found = findings({"src/pool/some.hpp": text + MANY + field + "};\n"})
+        assert "Big has 16 fields" in " ".join(map(str, found))
+
+
+def test_what_is_no_field_of_the_class_does_not_count(findings):
+    inner = "  struct Inner {\n    int x_;\n  };\n  void set(int y_);\n  Big() : a0_(1) {}\n"
+    text = "class Big {\n" + MANY + inner + "};\n"
+    assert findings({"src/pool/some.hpp": text}) == []
+    assert findings({"tests/pool/some_test.cpp": "class Big {\n" + MANY + "  int b_;\n};\n"}) == []
+
+
 def test_python_functions_files_and_lines_have_limits(findings):
     long = "def f():\n" + "    pass\n" * 70
     one(findings({"tools/a.py": long}), "tools/a.py:1:", "71 lines; a function")

@@ -400,7 +400,7 @@ inline check_pool() {
   check_tag(pb[k])
 }
 
-/* find_whole() of levels.cpp: image and guard of both ranks on their nodes. */
+/* find_whole() of levels_open.cpp: image and guard of both ranks on their nodes. */
 inline find_whole() {
   best = 0;
   for (i : 0 .. FILES - 1) {

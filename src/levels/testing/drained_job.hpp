@@ -32,7 +32,11 @@ class DrainedJob {
       : nodes_(std::move(nodes)), elements_(elements) {
     options_.job_name = "test";
     options_.keep = 3;
-    level_ = base_ / "level";
+    set_level(base_ / "level");
+  }
+  // Instead of one in files.
+  void set_level(const std::string& path) {
+    level_ = path;
     place_ = level_ + "/pool";
   }
 
