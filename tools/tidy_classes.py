@@ -20,7 +20,7 @@ FIELDS = 15
 LARGE = {
     "VersionedArray": 46,
     "Pool": 33,
-    "CachedFile": 27,
+    "CachedFile": 28,
     "Restart": 20,
     "Recorder": 21,
     "DeviceBuffer": 19,

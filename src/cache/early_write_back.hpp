@@ -82,4 +82,27 @@ class EarlyWriteBack {
   std::thread thread_;  // last: it uses what is above
 };
 
+// The one of a cached file, which begins once, by whoever accesses the file, until it is ended.
+class EarlyWriter {
+ public:
+  // Or there is no thread to be had.
+  bool has_begun() const { return begun_.load(std::memory_order_relaxed); }
+  // `start` gives an EarlyWriteBack, or null.
+  template <class Start>
+  void begin(const Start& start) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!begun_.exchange(true)) running_ = start();
+  }
+  std::unique_ptr<EarlyWriteBack> end() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    begun_.store(false);
+    return std::move(running_);
+  }
+
+ private:
+  std::atomic<bool> begun_{false};
+  std::mutex mutex_;
+  std::unique_ptr<EarlyWriteBack> running_;
+};
+
 }  // namespace perdure

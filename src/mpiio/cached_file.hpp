@@ -101,7 +101,7 @@ class CachedFile final : public Companion {
   // After an access: hands over what is dirty while the process computes, if it is worth that
   // (early_write_back.hpp).
   void write_early() {
-    if (!writes_early_.load(std::memory_order_relaxed) && !is_aside() &&
+    if (!early_.has_begun() && !is_aside() &&
         (server_ != nullptr || part().touched_bytes() >= EarlyWriteBack::least_bytes))
         [[unlikely]] {
       begin_early_write_back();
@@ -236,9 +236,7 @@ class CachedFile final : public Companion {
   bool kept_ = false;               // levels keep it with the pool's versions
   Status base_failure_;
   int handles_ = 0;
-  std::atomic<bool> writes_early_{false};  // or can't
-  std::mutex early_mutex_;
-  std::unique_ptr<EarlyWriteBack> early_;
+  EarlyWriter early_;
   std::optional<FileAside> aside_;     // of one that was opened aside, for good
   std::atomic<bool> is_aside_{false};  // part_ and own_ are set when it is not
   std::atomic<std::vector<NodePieces>*> spare_pieces_{nullptr};  // of the access in pieces before

@@ -8,20 +8,16 @@ namespace perdure {
 // What is committed with a pool is to be undone, so it stays in the part. A process for which there
 // is no thread does without.
 void CachedFile::begin_early_write_back() {
-  const std::lock_guard<std::mutex> lock(early_mutex_);
-  if (writes_early_.exchange(true) || part().with_pool()) return;
-  if (backing_.access() == BackingFile::Access::read) return;
-  const std::uint64_t blocks = part_blocks_for(layout_, node_, part().size_bytes());
-  early_ = EarlyWriteBack::start(part(), blocks * local_rank_ / local_ranks_, syncs_file());
+  early_.begin([this]() -> std::unique_ptr<EarlyWriteBack> {
+    const bool writes = backing_.access() != BackingFile::Access::read;
+    if (!writes || part().with_pool()) return nullptr;
+    const std::uint64_t blocks = part_blocks_for(layout_, node_, part().size_bytes());
+    return EarlyWriteBack::start(part(), blocks * local_rank_ / local_ranks_, syncs_file());
+  });
 }
 
 void CachedFile::end_early_write_back() {
-  std::unique_ptr<EarlyWriteBack> ending;
-  {
-    const std::lock_guard<std::mutex> lock(early_mutex_);
-    ending.swap(early_);
-    writes_early_.store(false);
-  }
+  const auto ending = early_.end();
   if (ending == nullptr) return;
   ending->stop();
   tally_.written_back_bytes += ending->written_bytes();
