@@ -11,7 +11,10 @@ static void check(int code) {
 }
 
 int main(int argc, char** argv) {
-  if (argc != 2) return 2;
+  if (argc != 2) {
+    fprintf(stderr, "usage: %s POOL\n", argv[0]);
+    return 2;
+  }
   uint64_t cells = 1000, step = 0, version = 0;
   perdure_pool* pool;
   perdure_array* u;

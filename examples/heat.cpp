@@ -10,7 +10,10 @@
 #include <perdure/perdure.hpp>
 
 int main(int argc, char** argv) {
-  if (argc != 2) return 2;
+  if (argc != 2) {
+    std::fprintf(stderr, "usage: %s POOL\n", argv[0]);
+    return 2;
+  }
   std::uint64_t step = 0;
   perdure::Pool pool(argv[1]);
   auto u = pool.array<double>("u", {1000}, perdure::Mode::twin);

@@ -13,7 +13,10 @@
 #include <vector>
 
 int main(int argc, char** argv) {
-  if (argc != 2) return 2;
+  if (argc != 2) {
+    std::fprintf(stderr, "usage: %s POOL\n", argv[0]);
+    return 2;
+  }
   std::uint64_t step = 0;
   perdure::Pool pool(argv[1]);
   pool.scalar("iteration", step);

@@ -68,7 +68,10 @@ void run(const Part& part, const char* path) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 2) return 2;
+  if (argc != 2) {
+    std::fprintf(stderr, "usage: %s POOL\n", argv[0]);
+    return 2;
+  }
   MPI_Init(&argc, &argv);
   Part part;
   MPI_Comm_rank(MPI_COMM_WORLD, &part.rank);
