@@ -28,7 +28,7 @@ std::uint64_t BlockTable::entries_to(std::uint64_t count) const {
 
 // cache.P12. Several processes may allocate the same pages at once: those that are there stay.
 Status BlockTable::prepare(std::uint64_t blocks) {
-  const std::uint64_t ready = table_ready_.load(std::memory_order_relaxed);
+  std::uint64_t ready = table_ready_.load(std::memory_order_relaxed);
   if (blocks <= ready) return Status::success();
   const std::uint64_t there = std::max(ready, entries_to(touched()));
   const std::uint64_t wanted = std::max(there, entries_to(blocks));
@@ -36,7 +36,8 @@ Status BlockTable::prepare(std::uint64_t blocks) {
     PERDURE_TRY(device_.allocate(header_.table_offset + there * sizeof(BlockFormat),
                                  (wanted - there) * sizeof(BlockFormat)));
   }
-  table_ready_.store(wanted, std::memory_order_release);
+  // Another thread may have prepared more meanwhile.
+  while (ready < wanted && !table_ready_.compare_exchange_weak(ready, wanted)) continue;
   return Status::success();
 }
 

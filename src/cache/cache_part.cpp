@@ -372,7 +372,7 @@ Status CachePart::persist_blocks(std::uint64_t blocks, std::uint64_t version) {
     if (!table_.is_here(block)) continue;
     PERDURE_TRY(table_.await_release(block));
     if (!table_.is_present(block)) continue;
-    Grains grains = table_.dirty(block) | table_.leaving(block);
+    Grains grains = table_.unclean(block);
     // What did not change since the newest version is durable already.
     if (versions_.has_log()) grains = versions_.kept(block, version, grains);
     if (grains.none()) continue;

@@ -180,7 +180,6 @@ class CachePart {
     return table_.is_here(block) ? table_.dirty(block) : Grains{};
   }
   Result<std::uint64_t> write_early(std::uint64_t block) { return write_back_.run_early(block); }
-  Status sync_early() { return write_back_.sync_leaving(); }
   // Of blocks that ever had room or were to have it.
   std::uint64_t touched_bytes() const { return table_.touched() * layout().block_bytes; }
   // Makes durable in the part all that is dirty.

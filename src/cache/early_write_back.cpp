@@ -17,7 +17,6 @@ constexpr std::uint64_t idle_period_ns_max = 1'000'000'000;
 // Looking takes at most so small a part of the time.
 constexpr std::uint64_t rest_for_look = 200;
 constexpr std::uint32_t patience_max = 1024;
-constexpr std::uint64_t sync_bytes = std::uint64_t{64} << 20;
 constexpr int lowest_priority = 19;
 
 bool are_same(const Grains& a, const Grains& b) {
@@ -27,8 +26,8 @@ bool are_same(const Grains& a, const Grains& b) {
 }  // namespace
 
 std::unique_ptr<EarlyWriteBack> EarlyWriteBack::start(CachePart& part, std::uint64_t turn,
-                                                      bool syncs, const Terms& terms) {
-  std::unique_ptr<EarlyWriteBack> made(new EarlyWriteBack(part, turn, syncs, terms));
+                                                      const Terms& terms) {
+  std::unique_ptr<EarlyWriteBack> made(new EarlyWriteBack(part, turn, terms));
   const AllSignalsBlocked blocked;
   try {
     made->thread_ = std::thread(&EarlyWriteBack::run, made.get());
@@ -88,7 +87,6 @@ Status EarlyWriteBack::look(bool& any_dirty) {
     return Status::success();
   }
   if (seen_.size() < blocks) seen_.resize(blocks);
-  const std::uint64_t before = written_bytes();
   for (std::uint64_t i = 0; i < blocks && !is_stopped(); ++i) {
     const std::uint64_t block = (turn_ + i) % blocks;
     const Grains dirty = part_.dirty(block);
@@ -98,13 +96,7 @@ Status EarlyWriteBack::look(bool& any_dirty) {
     PERDURE_TRY_ASSIGN(const std::uint64_t bytes, part_.write_early(block));
     (void)written_bytes_.fetch_add(bytes, std::memory_order_relaxed);
   }
-  // Not at each look, as a disk does little at a time; but when there is nothing else to do.
-  const std::uint64_t handed = written_bytes() - before;
-  unsynced_ += handed;
-  const bool is_due = unsynced_ >= sync_bytes || (handed == 0 && unsynced_ != 0);
-  if (!syncs_ || !is_due || is_stopped()) return Status::success();
-  unsynced_ = 0;
-  return part_.sync_early();
+  return Status::success();
 }
 
 }  // namespace perdure

@@ -38,12 +38,12 @@ class EarlyWriteBack {
     std::uint64_t period_ns = 50'000'000;  // from one look to the next
   };
 
-  // `turn`: as in CachePart::write_back(). `syncs`: the file is to have durably what is handed
-  // over. The part outlives it, with its backing. Null: there is no thread to be had.
-  static std::unique_ptr<EarlyWriteBack> start(CachePart& part, std::uint64_t turn, bool syncs,
+  // `turn`: as in CachePart::write_back(). The part outlives it, with its backing. Null: there is
+  // no thread to be had.
+  static std::unique_ptr<EarlyWriteBack> start(CachePart& part, std::uint64_t turn,
                                                const Terms& terms);
-  static std::unique_ptr<EarlyWriteBack> start(CachePart& part, std::uint64_t turn, bool syncs) {
-    return start(part, turn, syncs, Terms());
+  static std::unique_ptr<EarlyWriteBack> start(CachePart& part, std::uint64_t turn) {
+    return start(part, turn, Terms());
   }
   ~EarlyWriteBack() { stop(); }
   // For good; waits for the block that is being written.
@@ -61,8 +61,8 @@ class EarlyWriteBack {
     std::uint32_t left = 1;      // of those
   };
 
-  EarlyWriteBack(CachePart& part, std::uint64_t turn, bool syncs, const Terms& terms)
-      : part_(part), turn_(turn), syncs_(syncs), terms_(terms) {}
+  EarlyWriteBack(CachePart& part, std::uint64_t turn, const Terms& terms)
+      : part_(part), turn_(turn), terms_(terms) {}
   void run();
   bool rest(std::uint64_t ns);
   bool is_stopped() const { return stopped_.load(std::memory_order_acquire); }
@@ -71,10 +71,8 @@ class EarlyWriteBack {
 
   CachePart& part_;
   std::uint64_t turn_;
-  bool syncs_;
   Terms terms_;
-  std::uint64_t unsynced_ = 0;  // bytes that were handed over since the file was synchronised
-  std::vector<Seen> seen_;      // by block
+  std::vector<Seen> seen_;  // by block
   std::atomic<std::uint64_t> written_bytes_{0};
   std::atomic<bool> stopped_{false};
   std::mutex mutex_;

@@ -49,7 +49,8 @@ Status PartService::check_acknowledge(const RequestFormat& request) {
 }
 
 Status PartService::check_range(std::uint64_t offset, std::uint64_t bytes) const {
-  if (offset > file_bytes_max || bytes > file_bytes_max - offset) return check_size(offset);
+  PERDURE_TRY(check_size(offset));
+  if (bytes > file_bytes_max - offset) return check_size(file_bytes_max + 1);
   const Layout& layout = part_.layout();
   for (std::uint64_t at = offset; at < offset + bytes;) {
     const std::uint32_t owner = place_of(layout, at).node;

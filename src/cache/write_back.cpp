@@ -139,23 +139,6 @@ Result<std::uint64_t> WriteBack::run_early(std::uint64_t block) {
   return tally.bytes;
 }
 
-// cache.P4 from fsync on. A block that somebody has claimed is that one's to clear.
-Status WriteBack::sync_leaving() {
-  PERDURE_TRY_ASSIGN(const std::uint64_t blocks, table_.touched_of(bytes_.blocks_in_use()));
-  std::vector<HandedBlock> handed;
-  const std::uint64_t reported = bytes_.file()->failures_reported();
-  for (std::uint64_t block = 0; block < blocks; ++block) {
-    if (!table_.is_here(block) || table_.leaving(block).none()) continue;
-    const auto claim = table_.try_claim(block);
-    if (claim) handed.emplace_back(block, table_.give_claim(block, *claim));
-  }
-  if (handed.empty()) return Status::success();
-  PERDURE_TRY(changes_.begin());
-  const Status synced = sync_handed(handed, reported);
-  const Status ended = changes_.end();
-  return synced.ok() ? ended : synced;
-}
-
 // cache.P4; and cache.P6, where the part has some of it durably, and would be the only one.
 Status WriteBack::hand_over(std::uint64_t block) {
   const Grains dirty = table_.move_dirty_to_leaving(block);

@@ -57,11 +57,10 @@ class WriteBack {
   // else has durably.
   Status hand_over(std::uint64_t block);
 
-  // Of a block, if nobody has it claimed: hands over what is dirty, which is leaving then until
-  // somebody waits for the file. Returns the bytes.
+  // Of a block, if nobody has it claimed: hands over what is dirty, which is leaving then until a
+  // run() waits for the file. Returns the bytes. It waits for nothing itself: an fsync here would
+  // hear of failures that are another's, and whose turn it is to say them.
   Result<std::uint64_t> run_early(std::uint64_t block);
-  // Waits until the file has durably all that is leaving; what is dirty stays so.
-  Status sync_leaving();
 
   // As CachePart says.
   Result<WriteBackTally> recover(bool same_boot);

@@ -247,10 +247,13 @@ Status write_node_file(const LevelDirectory& directory, const JobRecord& job, Ve
   if (there.status().code() != Code::not_found && there.status().code() != Code::damaged) {
     return there.status();
   }
-  const bool damaged = there.status().code() == Code::damaged;
+  // Before it is filled, which takes long: another writer may have published a whole one by then.
+  if (there.status().code() == Code::damaged) {
+    const Status removed = directory.remove_file(name);
+    if (!removed.ok() && removed.code() != Code::not_found) return removed;
+  }
   const Status status = directory.publish_file(name, [&](LevelWriter& file) {
-    PERDURE_TRY(fill_file(file, list_of(job, id, images), images, watch));
-    return damaged ? directory.remove_file(name) : Status::success();
+    return fill_file(file, list_of(job, id, images), images, watch);
   });
   if (status.ok()) return status;
   const auto others = read_node_file(directory, lowest);

@@ -101,7 +101,7 @@ class CachedFile final : public Companion {
   // After an access: hands over what is dirty while the process computes, if it is worth that
   // (early_write_back.hpp).
   void write_early() {
-    if (!early_.has_begun() && !is_aside() &&
+    if (!early_.has_begun() && backing_.access() != BackingFile::Access::read && !is_aside() &&
         (server_ != nullptr || part().touched_bytes() >= EarlyWriteBack::least_bytes))
         [[unlikely]] {
       begin_early_write_back();
@@ -124,6 +124,7 @@ class CachedFile final : public Companion {
   std::string name() const override { return "file " + path(); }
   Status prepare(std::uint64_t version) override;
   void committed(std::uint64_t version) override { base_failure_ = set_base_version(version); }
+  void failed(const Status& status) override { base_failure_ = status; }
   CompanionShare share() override;
   Status read_share(std::uint64_t version, std::uint64_t offset, std::span<std::byte> out) override;
   void pool_closed() override { pool_ = nullptr; }

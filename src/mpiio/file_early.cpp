@@ -9,10 +9,9 @@ namespace perdure {
 // is no thread does without.
 void CachedFile::begin_early_write_back() {
   early_.begin([this]() -> std::unique_ptr<EarlyWriteBack> {
-    const bool writes = backing_.access() != BackingFile::Access::read;
-    if (!writes || part().with_pool()) return nullptr;
+    if (part().with_pool()) return nullptr;
     const std::uint64_t blocks = part_blocks_for(layout_, node_, part().size_bytes());
-    return EarlyWriteBack::start(part(), blocks * local_rank_ / local_ranks_, syncs_file());
+    return EarlyWriteBack::start(part(), blocks * local_rank_ / local_ranks_);
   });
 }
 

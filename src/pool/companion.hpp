@@ -54,6 +54,9 @@ class Companion {
   // or the companion is removed from the pool.
   virtual Status read_share(std::uint64_t version, std::uint64_t offset,
                             std::span<std::byte> out) = 0;
+  // Nobody knows whether the version that was prepared counts: what changed from now on could not
+  // be undone, so nothing may change any more.
+  virtual void failed(const Status& status) = 0;
   // The pool is closed and not to be called any more; what it was committed with last stays what
   // the companion goes back to.
   virtual void pool_closed() = 0;

@@ -32,16 +32,16 @@ Result<std::unique_ptr<OldRanks>> OldRanks::open(const std::string& path, const 
   PERDURE_TRY(agree(group, local));
   local = old->read(options);
   if (local.ok()) local = old->check_arrays();
-  PERDURE_TRY(agree(group, local));
-  local = group.rank() == 0 ? old->recover_files(options) : Status::success();
-  PERDURE_TRY(agree(group, local));
-  local = old->check_files(options);
   std::uint64_t same[] = {old->version_, ~old->version_};
   PERDURE_TRY(agree_max(group, local, same));
   if (same[0] != ~same[1]) {
     return Status(Code::damaged, "the ranks see different files in ", path,
                   ": another number of ranks needs a directory that all of them share");
   }
+  local = group.rank() == 0 ? old->recover_files(options) : Status::success();
+  PERDURE_TRY(agree(group, local));
+  local = old->check_files(options);
+  PERDURE_TRY(agree(group, local));
   return old;
 }
 

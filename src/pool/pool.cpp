@@ -523,6 +523,12 @@ void Pool::take_roles(const VersionUnderWay& version) {
   head_incarnation_ = version.catalogue.incarnation;
 }
 
+void Pool::fail(const Status& status) {
+  broken_ = status;
+  if (status.ok()) return;
+  for (Companion* companion : companions_) companion->failed(status);
+}
+
 void Pool::tell_companions(std::uint64_t version) {
   for (Companion* companion : companions_) companion->committed(version);
 }
@@ -556,7 +562,7 @@ Result<std::uint64_t> Pool::finish_commit(VersionUnderWay version, const Status&
   const CommitResult result = commit_version(parties, version.catalogue, data);
   pages_->settle(result.outcome == CommitOutcome::committed);
   run_page_.set_phase(RunPhase::computing);
-  if (result.outcome == CommitOutcome::unknown) broken_ = result.status;
+  if (result.outcome == CommitOutcome::unknown) fail(result.status);
   if (result.outcome != CommitOutcome::committed) {
     version.retract();
     open_.drop_retired(version, retained_.arrays_of(head()));
@@ -565,7 +571,7 @@ Result<std::uint64_t> Pool::finish_commit(VersionUnderWay version, const Status&
   successor_open_ = result.status.ok();
   take_version(version);
   if (change_) {
-    broken_ = finish_change(version.catalogue);
+    fail(finish_change(version.catalogue));
     PERDURE_TRY(broken_);
     tell_companions(version.catalogue.version);  // pool.R9
   }

@@ -320,6 +320,8 @@ class Pool {
                                       std::uint64_t bytes);
   void take_roles(const VersionUnderWay& version);
   void tell_companions(std::uint64_t version);
+  // Whether the newest version counts is not known, if this is no success.
+  void fail(const Status& status);
   void take_version(const VersionUnderWay& version);
   void note_commit(const VersionUnderWay& version, std::uint64_t blocked_ns, std::uint64_t bytes);
   BackgroundSaver& saver();

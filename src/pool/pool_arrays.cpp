@@ -94,7 +94,6 @@ Result<VersionedArray*> Pool::open_array(const std::string& name, const ArraySha
   }
   const OpenArrays::Key key{name, options.part};
   const bool known = open_.find_entry(key) != nullptr;
-  if (change_ && (!restarted_ || change_->takes_late())) change_->say(name, options.ranks);
   if (!known) PERDURE_TRY(plan_array(name, shape, options));
   const ArrayId entry = *open_.find_entry(key);
   if (const ArrayShape& held = next_.arrays.shared_at(entry).shape; !(held == shape)) {
@@ -106,6 +105,9 @@ Result<VersionedArray*> Pool::open_array(const std::string& name, const ArraySha
   }
   auto added = add_array(entry, known, options);
   if (!added.ok() && !known) open_.erase_entry(entry);
+  if (added.ok() && change_ && (!restarted_ || change_->takes_late())) {
+    change_->say(name, options.ranks);
+  }
   return added;
 }
 

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/agreement.hpp"
+#include "base/checksum.hpp"
 #include "base/clock.hpp"
 #include "pool/box_note.hpp"
 #include "pool/pool.hpp"
@@ -208,6 +209,14 @@ const RankWords words_of_windows{
 // [collective] It was opened just now, and is empty.
 Status Pool::take_late(VersionedArray& array, RankRule rule) {
   if (!change_->takes_late() || change_->old().version() == 0) return Status::success();
+  const std::uint64_t own = crc64(array.name().data(), array.name().size());
+  std::uint64_t names[] = {own, ~own};
+  PERDURE_TRY(agree_max(group_, Status::success(), names));
+  if (names[0] != ~names[1]) {
+    return Status(Code::invalid_argument,
+                  "the ranks open different arrays or windows here, one of them ",
+                  quoted(array.name()), ": in a pool of another number of ranks all open the same");
+  }
   const auto box = boxes_.find({array.name(), array.part()});
   std::map<std::string, NewArray> one;
   one[array.name()] = {&array, rule, box == boxes_.end() ? nullptr : &box->second};

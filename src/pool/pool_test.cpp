@@ -364,6 +364,10 @@ class Listener final : public Companion {
   Status read_share(std::uint64_t, std::uint64_t, std::span<std::byte>) override {
     return Status::success();
   }
+  void failed(const Status& status) override {
+    heard += "failed; ";
+    answer = status;
+  }
   void pool_closed() override { heard += "closed; "; }
   std::string heard;
   Status answer;
@@ -386,6 +390,29 @@ TEST_F(PoolTest, a_companion_is_prepared_before_each_version_and_told_of_it) {
   listener.heard.clear();
   pool_.reset();
   EXPECT_EQ(listener.heard, "closed; ");
+}
+
+TEST_F(PoolTest, a_companion_is_told_when_nobody_knows_which_version_counts) {
+  int broke = 0;
+  for (std::uint64_t failing = 1; failing <= 3; ++failing) {
+    image_.clear();
+    open();
+    Listener listener;
+    ASSERT_TRUE(pool_->restart().ok());
+    ASSERT_TRUE(pool_->add_companion(listener, false).ok());
+    ASSERT_TRUE(pool_->commit().ok());
+    listener.heard.clear();
+    medium_->failing_fence = medium_->counters().fence_calls + failing;
+    medium_->failing_fences = 2;  // that of the state word, and that which takes it back
+    const bool failed = !pool_->commit().ok();
+    medium_->failing_fence = 0;
+    const bool goes_on = pool_->commit().ok();
+    EXPECT_EQ(failed && !goes_on, listener.heard.find("failed; ") != std::string::npos)
+        << failing << ": " << listener.heard;
+    broke += failed && !goes_on ? 1 : 0;
+    pool_.reset();
+  }
+  EXPECT_NE(broke, 0);
 }
 
 TEST_F(PoolTest, with_a_companion_nothing_is_committed_in_the_background_nor_taken_back) {

@@ -144,7 +144,7 @@ class Campaign {
                           int pipe) const {
     const auto backing = open(directory);
     const auto part = attach(directory, backing, seed + writer);
-    const auto early = EarlyWriteBack::start(*part, seed, seed % 2 == 0, {0, 200'000});
+    const auto early = EarlyWriteBack::start(*part, seed, {0, 200'000});
     std::mt19937_64 random = steps_of(seed, writer);
     for (int i = 0; i < steps_max; ++i) {
       const Step step = next_step(random, writer);

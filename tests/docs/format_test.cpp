@@ -372,6 +372,9 @@ void add_structs_of_protocol(std::map<std::string, Struct>& all) {
        PERDURE_FIELD(GreetingFormat, reserved), PERDURE_FIELD(GreetingFormat, nonce),
        PERDURE_FIELD(GreetingFormat, proof)}};
   all["WelcomeFormat"] = {sizeof(WelcomeFormat), {PERDURE_FIELD(WelcomeFormat, proof)}};
+  all["PiecesFormat"] = {sizeof(PiecesFormat),
+                         {PERDURE_FIELD(PiecesFormat, offset), PERDURE_FIELD(PiecesFormat, stride),
+                          PERDURE_FIELD(PiecesFormat, bytes), PERDURE_FIELD(PiecesFormat, count)}};
   all["RequestFormat"] = {
       sizeof(RequestFormat),
       {PERDURE_FIELD(RequestFormat, verb), PERDURE_FIELD(RequestFormat, option),

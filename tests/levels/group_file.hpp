@@ -148,6 +148,7 @@ class GroupFile final : public Companion {
     if (read_slowly) std::this_thread::sleep_for(std::chrono::milliseconds(50));
     return PartShare::of(part(), bytes_, 0, 1).read(part(), version, offset, out);
   }
+  void failed(const Status& status) override { base_ = status; }
   void pool_closed() override { pool_ = nullptr; }
   ~GroupFile() override {
     forget_first();

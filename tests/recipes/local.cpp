@@ -31,7 +31,7 @@ class Local final : public Coding {
 }  // namespace
 
 const Coding& local_coding() {
-  static const Local coding;
+  static const Local& coding = *new Local;  // levels are used until the process ends
   return coding;
 }
 

@@ -143,7 +143,7 @@ class Memory final : public LevelKind {
 }  // namespace
 
 const LevelKind& memory_kind() {
-  static const Memory kind;
+  static const Memory& kind = *new Memory;  // levels are used until the process ends
   return kind;
 }
 

@@ -51,7 +51,7 @@ class ReedSolomon final : public Coding {
 }  // namespace
 
 const Coding& reed_solomon_coding() {
-  static const ReedSolomon coding;
+  static const ReedSolomon& coding = *new ReedSolomon;  // levels are used until the process ends
   return coding;
 }
 

@@ -150,7 +150,7 @@ class Files final : public LevelKind {
 }  // namespace
 
 const LevelKind& files_kind() {
-  static const Files kind;
+  static const Files& kind = *new Files;  // levels are used until the process ends
   return kind;
 }
 

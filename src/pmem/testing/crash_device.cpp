@@ -148,7 +148,8 @@ Status CrashDevice::fence() {
   const std::lock_guard<std::recursive_mutex> lock(mutex_);
   note_direct_stores();
   if (on_fence) on_fence(*this);
-  if (++counters_.fence_calls == failing_fence) {
+  const std::uint64_t call = ++counters_.fence_calls;
+  if (call >= failing_fence && call - failing_fence < failing_fences && failing_fence != 0) {
     for (Line& line : lines_) {
       if (line.flusher == std::this_thread::get_id()) line.flushed = 0;
     }

@@ -81,6 +81,7 @@ class CrashDevice final : public Device {
   // The fence with this number (from 1) fails with an I/O error and makes nothing durable: what its
   // thread flushed before it counts as not flushed. 0: none.
   std::uint64_t failing_fence = 0;
+  std::uint64_t failing_fences = 1;  // from that one on
   // Each flush with a multiple of this number (from 1) does nothing, as if the caller had forgotten
   // it; 0: none. For tests of tests.
   std::uint64_t forgotten_flushes = 0;
