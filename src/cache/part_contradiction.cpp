@@ -15,7 +15,7 @@ Grains shared_with_file(std::uint64_t block, const BlockTable& table,
                         const PartVersions& versions) {
   if (table.kind_alone(block) != BlockState::present) return {};
   const bool handing = table.claimed_by(block) != 0;
-  const Grains grains = ~(handing ? table.dirty(block) | table.leaving(block) : table.dirty(block));
+  const Grains grains = ~(handing ? table.unclean(block) : table.dirty(block));
   return grains & ~versions.kept(block, versions.base_alone(), grains);
 }
 
