@@ -18,8 +18,7 @@ from pathlib import Path
 
 FIELDS = 15
 LARGE = {
-    "VersionedArray": 46,
-    "Pool": 33,
+    "Pool": 28,
     "CachedFile": 28,
     "Restart": 20,
     "Recorder": 21,
