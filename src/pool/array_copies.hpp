@@ -15,12 +15,8 @@
 #pragma once
 
 #include <algorithm>
-#include <bit>
 #include <cstdint>
-#include <utility>
 #include <vector>
-
-#include "base/assert.hpp"
 
 namespace perdure {
 
@@ -40,8 +36,8 @@ class ArrayCopies {
   std::uint64_t seen() const { return seen_; }
   void set_seen(std::uint64_t change) { seen_ = change; }
 
-  bool is_named(std::uint32_t copy) const { return has(named_copies(), copy); }
-  std::uint32_t lowest_unnamed() const { return lowest_out_of(named_copies()); }
+  bool is_named(std::uint32_t copy) const;
+  std::uint32_t lowest_unnamed() const;
 
   std::uint32_t working() const { return working_; }
   // What the version under way names.
@@ -51,41 +47,16 @@ class ArrayCopies {
   // another one. There is a free one of `copies`: the slot of the next version names none, so at
   // most copies - 1 are named; and if the head does not name the array, at most copies - 2, and
   // `consistent` is one more.
-  void choose_working(std::uint32_t consistent, std::uint32_t copies, bool stays) {
-    const std::uint64_t taken = named_copies() | bit(consistent);
-    if (stays && !has(taken, working_)) return;
-    working_ = lowest_out_of(taken);
-    PERDURE_ASSERT(working_ < copies);
-  }
-  void work_on(std::uint32_t copy) {
-    PERDURE_ASSERT(saved_ == none && !is_named(copy));
-    working_ = copy;
-  }
+  void choose_working(std::uint32_t consistent, std::uint32_t copies, bool stays);
+  void work_on(std::uint32_t copy);
   // What was saved stays, and another copy, which neither is nor will be named, is the working one.
   // False: of `copies` there is none.
-  bool move_on(std::uint32_t consistent, std::uint32_t copies) {
-    PERDURE_ASSERT(saved_ == none);
-    const std::uint32_t free = lowest_out_of(named_copies() | bit(consistent) | bit(working_));
-    if (free >= copies) return false;
-    saved_ = std::exchange(working_, free);
-    return true;
-  }
+  bool move_on(std::uint32_t consistent, std::uint32_t copies);
   // The version under way is there, or given up.
   void end_version() { saved_ = none; }
 
  private:
-  static std::uint64_t bit(std::uint32_t copy) { return std::uint64_t{1} << copy; }
-  static bool has(std::uint64_t set, std::uint32_t copy) { return (set >> copy & 1) != 0; }
-  static std::uint32_t lowest_out_of(std::uint64_t set) {
-    return static_cast<std::uint32_t>(std::countr_one(set));
-  }
-  std::uint64_t named_copies() const {
-    std::uint64_t set = 0;
-    for (const std::uint8_t copy : named_) {
-      if (copy != none) set |= bit(copy);
-    }
-    return set;
-  }
+  std::uint64_t named_copies() const;
 
   std::vector<std::uint8_t> named_;  // by slot
   std::uint64_t seen_ = 0;

@@ -9,7 +9,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <utility>
 
 #include "base/status.hpp"
@@ -29,10 +28,7 @@ class ArrayMemory {
   std::byte* given() const { return own_.is_there() ? nullptr : at_; }
   bool is_filled() const { return filled_; }
   // For memory that the application gives, before it is used: which processes store to it.
-  Result<Stores> check(const std::byte* at, std::uint64_t size_bytes) {
-    reach_bytes_ = 0;
-    return check_buffer_memory(at, size_bytes, &reach_bytes_);
-  }
+  Result<Stores> check(const std::byte* at, std::uint64_t size_bytes);
   // As check() found, contents of that size would be in memory of the same kind. A vector that
   // grows within its capacity does so in most steps.
   bool reaches(std::uint64_t size_bytes) const {
@@ -60,19 +56,12 @@ class ArrayMemory {
   void wait_in(ArrayBuffer staging) { staging_ = std::move(staging); }
   bool is_staged() const { return staging_.is_there(); }
   // What is saved from now on: the contents of this instant, or those that are there then.
-  void stage(std::uint64_t size_bytes) {
-    std::memcpy(staging_.at(), at_, size_bytes);
-    source_ = staging_.at();
-  }
+  void stage(std::uint64_t size_bytes);
   void unstage() { source_ = at_; }
   const std::byte* source() const { return source_; }
 
  private:
-  void use(ArrayBuffer own, std::byte* at) {
-    own_ = std::move(own);
-    source_ = at_ = at;
-    how_lost_ = nullptr;
-  }
+  void use(ArrayBuffer own, std::byte* at);
 
   std::byte* at_;
   const bool filled_;

@@ -72,6 +72,10 @@ void ChangedPages::expose() {
   if (tracker_) tracker_->expose();
 }
 
+void ChangedPages::mark(ByteRange bytes) {
+  marked_.add(bytes);
+}
+
 Status ChangedPages::collect_tracked() {
   return tracker_ ? tracker_->collect(changed_) : Status::success();
 }

@@ -73,7 +73,7 @@ class ChangedPages {
   // The memory may move: it is as any other, and all of it counts as changed.
   void expose();
 
-  void mark(ByteRange bytes) { marked_.add(bytes); }
+  void mark(ByteRange bytes);
   // Finds what changed since the last call, and watches it again.
   Status collect();
   // What the tracker alone says.

@@ -24,11 +24,7 @@ class Participation {
 
   bool is_idle() const { return idle_; }
   void rest() { idle_ = true; }
-  void wake(VersionedArray& array) {
-    if (!idle_) return;
-    idle_ = false;
-    if (woken_ != nullptr) woken_->emplace(number_, &array);
-  }
+  void wake(VersionedArray& array);
   // `list`, which outlives the array, gets it when it is idle no more.
   void report_to(Woken& list, std::uint64_t number) {
     woken_ = &list;
