@@ -18,9 +18,8 @@ from pathlib import Path
 
 FIELDS = 15
 LARGE = {
-    "VersionedArray": 46,
-    "Pool": 33,
-    "CachedFile": 28,
+    "Pool": 28,
+    "CachedFile": 22,
     "Restart": 20,
     "Recorder": 21,
     "DeviceBuffer": 19,

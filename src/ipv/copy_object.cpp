@@ -9,6 +9,7 @@
 #include "base/clock.hpp"
 #include "pmem/shared_view.hpp"
 #include "pool/buffer_memory.hpp"
+#include "pool/copy_check.hpp"
 
 namespace perdure {
 namespace {

@@ -13,6 +13,7 @@
 #include "levels/node_file.hpp"
 #include "parts/part_facts.hpp"
 #include "pmem/file_device.hpp"
+#include "pool/copy_check.hpp"
 #include "pool/image.hpp"
 #include "pool/judgement.hpp"
 #include "pool/slots.hpp"

@@ -5,7 +5,6 @@
 // and decides for all; the first ranks make the parts; the others join them; the first ranks serve
 // them to other nodes, if there are any.
 #include "mpiio/cached_file.hpp"
-#include "base/environment.hpp"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -215,8 +214,7 @@ std::shared_ptr<CachedFile> CachedFile::open_aside(BackingFile backing, FileAsid
   file->ranks_ = ranks;
   file->local_ranks_ = ranks;
   file->lock_owner_ = 1;  // the process's number tells it from others of the node
-  file->remotes_.resize(1);
-  file->connected_ = std::vector<std::atomic<PartClient*>>(1);
+  file->others_.begin(1, 0);
   file->aside_.emplace(std::move(claim));
   file->is_aside_.store(true, std::memory_order_release);
   keep_open(file);
@@ -292,31 +290,6 @@ Status CachedFile::join_parts(MpiGroup& group, const NodeMap& map, const Foundin
   return agree(group, status);
 }
 
-Status CachedFile::start_service(MpiGroup& group, const NodeMap& map, const Founding& founding) {
-  token_ = founding.token;
-  std::array<char, address_text_bytes> own{};
-  Status status;
-  if (map.leads()) {
-    const std::string chosen = environment("PERDURE_CACHE_HOST");
-    const std::string place = chosen.empty() && map.one_machine ? loopback_host : chosen;
-    auto server = PartServer::start(part(), backing_, token_, place);
-    status = server.status();
-    if (server.ok()) {
-      server_ = server.take();
-      text_of(server_->address()).copy(own.data(), own.size() - 1);
-    }
-  }
-  std::vector<char> all;
-  PERDURE_TRY(agree(group, status));
-  PERDURE_TRY(gather_all(group.comm(), own.data(), own.size(), all));
-  for (const std::uint32_t leader : map.leaders) {
-    auto address = parse_address(&all[leader * own.size()]);
-    if (!address.ok()) return address.status();  // all ranks have the same
-    servers_.push_back(address.take());
-  }
-  return Status::success();
-}
-
 // Each rank of a node fills every so-many-th block of its part, and finds the others filled. What
 // does not fit is left to those who ask for it.
 Status CachedFile::prefetch(MpiGroup& group, const NodeMap& map) {
@@ -325,7 +298,7 @@ Status CachedFile::prefetch(MpiGroup& group, const NodeMap& map) {
   Status status;
   std::uint64_t turn = 0;
   for (std::uint64_t at = 0; at < bytes && status.ok(); at += block) {
-    if (place_of(layout_, at).node != node_) continue;
+    if (place_of(layout_, at).node != others_.own()) continue;
     if (turn++ % map.local_ranks != map.local_rank) continue;
     const auto here = part().fill(at, 1);
     status = here.status();
@@ -369,7 +342,7 @@ Result<std::shared_ptr<CachedFile>> CachedFile::make(MpiGroup& group, BackingFil
   }
   if (known) return file;
   file->layout_ = file->part().layout();  // of the part that was joined
-  file->node_ = file->part().node();
+  file->others_.begin(file->layout_.nodes, file->part().node());
   file->local_rank_ = map.value().local_rank;
   file->local_ranks_ = map.value().local_ranks;
   file->part().set_backing(&file->backing_);
@@ -378,10 +351,10 @@ Result<std::shared_ptr<CachedFile>> CachedFile::make(MpiGroup& group, BackingFil
       [](const std::string& what) { std::fprintf(stderr, "perdure: %s\n", what.c_str()); });
   file->ranks_ = group.ranks();
   file->lock_owner_ = founding.lock_owners + group.rank();
-  file->remotes_.resize(file->layout_.nodes);
-  file->connected_ = std::vector<std::atomic<PartClient*>>(file->layout_.nodes);
   Status ready;
-  if (file->layout_.nodes > 1) ready = file->start_service(group, map.value(), founding);
+  if (file->layout_.nodes > 1) {
+    ready = file->others_.serve(group, map.value(), file->part(), file->backing_, founding.token);
+  }
   if (ready.ok()) ready = file->join_pool(group, pool.value(), founding.file_bytes, kept);
   if (ready.ok() && options.fetch == FetchTime::open) ready = file->prefetch(group, map.value());
   if (ready.ok()) return file;
@@ -468,8 +441,7 @@ Status CachedFile::set_base_version(std::uint64_t version) {
   PERDURE_TRY_ASSIGN(auto first, at(0));
   PERDURE_TRY_ASSIGN(base_bytes_, first->set_base_version(version, base_bytes_));
   for (std::uint32_t node = 1; node < nodes(); ++node) {
-    const bool in_use = node == node_ || connected_[node].load(std::memory_order_acquire);
-    if (!in_use) continue;
+    if (node != others_.own() && others_.connected(node) == nullptr) continue;
     PERDURE_TRY_ASSIGN(auto there, at(node));
     PERDURE_TRY(there->set_base_version(version, base_bytes_).status());
   }
@@ -478,8 +450,7 @@ Status CachedFile::set_base_version(std::uint64_t version) {
 
 Status CachedFile::tear_down(bool keep) {
   end_early_write_back();
-  remotes_.clear();
-  server_.reset();
+  others_.end();
   if (part_.part == nullptr) return Status::success();
   return leave_part(std::move(part_), keep);
 }
@@ -488,7 +459,7 @@ Status CachedFile::tear_down(bool keep) {
 Status CachedFile::tear_down_together(MpiGroup& group, bool gives_up, bool keep) {
   gives_up = gives_up && part_.part != nullptr;  // else it still stands aside here
   if (gives_up) end_early_write_back();
-  const std::array<std::uint64_t, 2> own = {node_, gives_up ? 1U : 0U};
+  const std::array<std::uint64_t, 2> own = {others_.own(), gives_up ? 1U : 0U};
   std::vector<char> all;
   Status status = gather_all(group.comm(), own.data(), sizeof own, all);
   bool first = true;
@@ -496,8 +467,7 @@ Status CachedFile::tear_down_together(MpiGroup& group, bool gives_up, bool keep)
     if (std::memcmp(&all[rank * sizeof own], own.data(), sizeof own) == 0) first = false;
   }
   if (gives_up && !first) {
-    remotes_.clear();
-    server_.reset();
+    others_.end();
     drop_part(std::move(part_));
   }
   status = agree(group, status);
@@ -506,7 +476,7 @@ Status CachedFile::tear_down_together(MpiGroup& group, bool gives_up, bool keep)
 }
 
 Status CachedFile::write_back_own(bool sync) {
-  const std::uint64_t blocks = part_blocks_for(layout_, node_, part().size_bytes());
+  const std::uint64_t blocks = part_blocks_for(layout_, others_.own(), part().size_bytes());
   PERDURE_TRY_ASSIGN(auto tally, part().write_back(blocks * local_rank_ / local_ranks_, sync));
   tally_.written_back_bytes += tally.bytes;
   return Status::success();
@@ -539,7 +509,7 @@ Status CachedFile::record_last_change() {
 
 Status CachedFile::close(std::shared_ptr<CachedFile> file, MpiGroup& group, bool discard) {
   file->end_early_write_back();  // this rank writes the rest itself
-  Status status = file->drain();
+  Status status = file->others_.drain();
   // What another rank sends to this node is there when all have drained.
   if (file->nodes() > 1) status = agree(group, status);
   // Ranks that are not in the group do not write back now what this one sent to their nodes.
@@ -599,27 +569,22 @@ void CachedFile::end_served(std::uint32_t wait_ms) {
   }
   for (const auto& file : served) (void)file->end_connections();
   for (const auto& file : served) {
-    if (file->server_) (void)file->server_->wait_for_clients(wait_ms);
-    file->server_.reset();
+    file->others_.end_service(wait_ms);
     const Status handed = file->hand_over_own();  // what others have sent since the close here
     (void)file->tear_down(!handed.ok());
   }
 }
 
 Result<PartAccess*> CachedFile::at(std::uint32_t node) {
-  if (node == node_) return static_cast<PartAccess*>(&*own_);
-  PartClient* known = connected_[node].load(std::memory_order_acquire);
-  if (known != nullptr) return static_cast<PartAccess*>(known);
-  const std::lock_guard<std::mutex> lock(remotes_mutex_);
-  if (remotes_[node] == nullptr) {
-    PERDURE_TRY_ASSIGN(auto client, PartClient::connect(servers_[node], token_));
-    if (part().with_pool()) {
-      PERDURE_TRY(client->set_base_version(base_version_, base_bytes_).status());
-    }
-    remotes_[node] = std::move(client);
-    connected_[node].store(remotes_[node].get(), std::memory_order_release);
+  if (node == others_.own()) return static_cast<PartAccess*>(&*own_);
+  PartClient* there = others_.connected(node);
+  if (there == nullptr) {
+    PERDURE_TRY_ASSIGN(there, others_.connect(node, [this](PartClient& client) {
+      return part().with_pool() ? client.set_base_version(base_version_, base_bytes_).status()
+                                : Status::success();
+    }));
   }
-  return static_cast<PartAccess*>(remotes_[node].get());
+  return static_cast<PartAccess*>(there);
 }
 
 Status CachedFile::read(std::uint64_t offset, void* to, std::uint64_t bytes) {
@@ -637,7 +602,7 @@ Status CachedFile::read(std::uint64_t offset, void* to, std::uint64_t bytes) {
     const std::uint32_t node = place_of(layout_, offset).node;
     PERDURE_TRY_ASSIGN(auto part_there, at(node));
     PERDURE_TRY(part_there->read(offset, place, run));
-    if (node != node_) tally_.remote_bytes.fetch_add(run, std::memory_order_relaxed);
+    if (node != others_.own()) tally_.remote_bytes.fetch_add(run, std::memory_order_relaxed);
     place += run;
     offset += run;
     bytes -= run;
@@ -660,7 +625,7 @@ Status CachedFile::write(std::uint64_t offset, const void* from, std::uint64_t b
     const std::uint32_t node = place_of(layout_, offset).node;
     PERDURE_TRY_ASSIGN(auto part_there, at(node));
     PERDURE_TRY(part_there->write(offset, place, run, when));
-    if (node != node_) tally_.remote_bytes.fetch_add(run, std::memory_order_relaxed);
+    if (node != others_.own()) tally_.remote_bytes.fetch_add(run, std::memory_order_relaxed);
     place += run;
     offset += run;
     bytes -= run;
@@ -694,35 +659,22 @@ Status CachedFile::grow_size(std::uint64_t bytes) {
   return Status::success();
 }
 
-Status CachedFile::drain() {
-  Status status;
-  for (std::atomic<PartClient*>& client : connected_) {
-    PartClient* at = client.load(std::memory_order_acquire);
-    if (at == nullptr) continue;
-    const Status drained = at->drain();
-    if (status.ok()) status = drained;
-  }
-  return status;
-}
-
 Status CachedFile::sync(SyncTarget request) {
   if (is_aside()) {
     PERDURE_TRY(backing_.sync());
     return aside_->entry().table().check();
   }
   known_size_.store(0, std::memory_order_relaxed);
-  Status status = drain();
+  Status status = others_.drain();
   if (status.ok()) {
     status = request == SyncTarget::file ? write_back_own(true) : part().persist();
   }
   // What was written is in the file by now; what is written next could not be recovered.
   if (status.ok()) status = part().device().check();
-  for (std::atomic<PartClient*>& client : connected_) {
-    PartClient* at = client.load(std::memory_order_acquire);
-    if (at == nullptr || !status.ok()) continue;
-    status = request == SyncTarget::file ? at->write_back(0, true).status() : at->persist();
-  }
-  return status;
+  if (!status.ok()) return status;
+  return others_.for_each_connected([request](PartClient& there) {
+    return request == SyncTarget::file ? there.write_back(0, true).status() : there.persist();
+  });
 }
 
 Result<int> CachedFile::take_pointer() {

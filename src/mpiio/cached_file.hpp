@@ -24,15 +24,14 @@
 #include "cache/backing_file.hpp"
 #include "cache/early_write_back.hpp"
 #include "cache/group_recovery.hpp"
-#include "cache/part_client.hpp"
 #include "cache/part_directory.hpp"
-#include "cache/part_server.hpp"
 #include "cache/part_share.hpp"
 #include "mpi/mpi_group.hpp"
 #include "mpi/node_map.hpp"
 #include "mpiio/access_name.hpp"
 #include "mpiio/cache_options.hpp"
 #include "mpiio/file_aside.hpp"
+#include "mpiio/other_nodes.hpp"
 #include "pool/companion.hpp"
 #include "pool/pool.hpp"
 
@@ -102,7 +101,7 @@ class CachedFile final : public Companion {
   // (early_write_back.hpp).
   void write_early() {
     if (!early_.has_begun() && backing_.access() != BackingFile::Access::read && !is_aside() &&
-        (server_ != nullptr || part().touched_bytes() >= EarlyWriteBack::least_bytes))
+        (others_.is_serving() || part().touched_bytes() >= EarlyWriteBack::least_bytes))
         [[unlikely]] {
       begin_early_write_back();
     }
@@ -171,7 +170,6 @@ class CachedFile final : public Companion {
                     const std::string& directory, const Pool* pool);
   Status join_pool(MpiGroup& group, Pool* pool, std::uint64_t file_bytes, bool kept);
   Status release_part(MpiGroup& group);
-  Status start_service(MpiGroup& group, const NodeMap& map, const Founding& founding);
   Status prefetch(MpiGroup& group, const NodeMap& map);
   Status allocate(std::uint64_t bytes);
   void begin_early_write_back();
@@ -212,23 +210,16 @@ class CachedFile final : public Companion {
   // The part of a node: this one's, or another's, to which this connects when it is first needed.
   Result<PartAccess*> at(std::uint32_t node);
   Status set_base_version(std::uint64_t version);
-  Status drain();
 
   BackingFile backing_;
   OpenPart part_;
   std::optional<OwnPart> own_;
   Layout layout_;
-  std::uint32_t node_ = 0;
   std::uint32_t ranks_ = 1;  // that opened it together
   std::uint32_t local_rank_ = 0;
   std::uint32_t local_ranks_ = 1;
-  ServiceToken token_{};
-  std::vector<ServerAddress> servers_;  // by node; empty on one node
-  std::unique_ptr<PartServer> server_;
-  std::mutex remotes_mutex_;
-  std::vector<std::unique_ptr<PartClient>> remotes_;  // by node, made when first needed
-  std::vector<std::atomic<PartClient*>> connected_;   // the same, without the lock
-  std::atomic<std::uint64_t> known_size_{0};          // the file has at least so many bytes
+  OtherNodes others_;
+  std::atomic<std::uint64_t> known_size_{0};  // the file has at least so many bytes
   std::uint64_t lock_owner_ = 0;
   std::mutex lock_mutex_;           // between threads of this process
   Pool* pool_ = nullptr;            // with which it is committed

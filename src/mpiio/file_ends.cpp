@@ -150,23 +150,13 @@ std::string CachedFile::part_path() const {
 
 // The others' servers wait for this process no more, and all that they were sent is there.
 Status CachedFile::end_connections() {
-  Status status;
-  for (std::atomic<PartClient*>& client : connected_) {
-    PartClient* const at = client.load(std::memory_order_acquire);
-    if (at == nullptr) continue;
-    const Status finished = at->finish();
-    if (status.ok()) status = finished;
-  }
-  return status;
+  return others_.for_each_connected([](PartClient& there) { return there.finish(); });
 }
 
 Status CachedFile::end_alone(std::uint32_t wait_ms) {
   if (is_aside()) return Status::success();  // the file has all
   end_early_write_back();
-  if (server_ != nullptr) {
-    (void)server_->wait_for_clients(wait_ms);
-    server_.reset();  // what others write from now on fails there
-  }
+  others_.end_service(wait_ms);
   note_end_progress();
   if (pool_ != nullptr) {
     if (part().unsaved_bytes(true) == 0) return Status::success();

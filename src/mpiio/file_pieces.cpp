@@ -33,7 +33,7 @@ Status CachedFile::Pieces::add_otherwise(std::uint64_t offset, std::byte* memory
     look_at(offset);
     std::uint64_t run = run_on_node(file_.layout_, offset, bytes);
     const auto node = static_cast<std::uint32_t>(here_ - nodes_->data());
-    if (run > small_bytes && node == file_.node_) {
+    if (run > small_bytes && node == file_.others_.own()) {
       PERDURE_TRY(move_own(offset, memory, run));
     } else {
       run = std::min(run, PieceList::piece_bytes_max);
@@ -93,7 +93,7 @@ Status CachedFile::Pieces::begin(std::uint32_t node) {
   if (there.part == nullptr) {
     PERDURE_TRY_ASSIGN(there.part, file_.at(node));
   }
-  if (node != file_.node_) {
+  if (node != file_.others_.own()) {
     file_.tally_.remote_bytes.fetch_add(there.list.bytes(), std::memory_order_relaxed);
   }
   for (const PiecesFormat& run : there.list.runs()) {
@@ -119,9 +119,9 @@ Status CachedFile::Pieces::await_all() {
 // The other nodes work on theirs while this process does what is its own node's.
 Status CachedFile::Pieces::finish() {
   for (std::uint32_t node = 0; node < nodes_->size(); ++node) {
-    if (node != file_.node_) PERDURE_TRY(begin(node));
+    if (node != file_.others_.own()) PERDURE_TRY(begin(node));
   }
-  PERDURE_TRY(begin(file_.node_));
+  PERDURE_TRY(begin(file_.others_.own()));
   PERDURE_TRY(await_all());
   const bool grows = direction_ == Direction::write && nodes_->size() > 1 &&
                      end_ > file_.known_size_.load(std::memory_order_relaxed);

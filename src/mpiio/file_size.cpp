@@ -10,7 +10,7 @@ namespace perdure {
 
 // If the first rank can do it aside, there is no part on this node, and it is done.
 Result<bool> CachedFile::set_size(MpiGroup& group, std::uint64_t bytes) {
-  PERDURE_TRY(agree(group, drain()));  // and all have ended what came before
+  PERDURE_TRY(agree(group, others_.drain()));  // and all have ended what came before
   bool done = false;
   Status status;
   if (group.rank() == 0) {

@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "pool/block_checksum.hpp"
 #include "pool/extents.hpp"
 #include "pool/testing/pool_fixture.hpp"
 #include "test_seed.hpp"

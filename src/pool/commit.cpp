@@ -22,7 +22,7 @@
 //   pool.I1  At every instant the head and all retained versions of a rank have a whole body in a
 //       slot that is COMPLETE, and the copies that they name are durable and not being stored to.
 //       v's slot is stored to only while it is OPEN (0). The working copy of an array is one that
-//       neither the head nor a retained version names (versioned_array.hpp, pool.A1). There is one:
+//       neither the head nor a retained version names (array_copies.hpp, pool.A1). There is one:
 //       N copies, and at most N - 1 slots beside v's. 4 opens a slot only after 3, when v is
 //       complete, and the slot is that of the oldest version, not v's; a restore opens no slot that
 //       was not open. Pages of the tree are to a catalogue what copies are to an array: a body

@@ -43,15 +43,10 @@
 #include "pmem/device.hpp"
 #include "pmem/parallel.hpp"
 #include "pool/array_entry.hpp"
+#include "pool/checksum_tables.hpp"
 #include "pool/page_set.hpp"
 
 namespace perdure {
-
-// Of one copy; `of_pages` is null where the checksum is not one of pages.
-struct CopySums {
-  std::vector<std::uint64_t>& of_blocks;
-  std::vector<std::uint64_t>* of_pages = nullptr;
-};
 
 class DeviceBuffer {
  public:

@@ -8,6 +8,7 @@
 
 #include "base/files.hpp"
 #include "pmem/file_device.hpp"
+#include "pool/copy_check.hpp"
 #include "pool/noted_files.hpp"
 #include "pool/rank_files.hpp"
 #include "pool/versioned_array.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Versions that one of two ranks lacks after a crash: both must pick the same working copies
-// (versioned_array.hpp, pool.A1), as a rank that puts into another one's copy takes its number from
+// (array_copies.hpp, pool.A1), as a rank that puts into another one's copy takes its number from
 // its own.
 #include <gtest/gtest.h>
 

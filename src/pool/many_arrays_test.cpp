@@ -8,6 +8,7 @@
 #include <set>
 #include <string>
 
+#include "pool/copy_check.hpp"
 #include "pool/testing/pool_fixture.hpp"
 #include "test_seed.hpp"
 

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "pool/pool.hpp"
 
-#include <sys/stat.h>
-
 #include <algorithm>
-#include <cerrno>
 
 #include "base/agreement.hpp"
 #include "base/clock.hpp"
@@ -16,8 +13,6 @@
 
 namespace perdure {
 namespace {
-
-constexpr std::uint64_t path_look_ns = 1'000'000;
 
 // Adds the time until the end of the scope to a counter.
 class Stopwatch {
@@ -73,34 +68,23 @@ Pool::Pool(std::unique_ptr<Device> device, const Region& region, Group& group,
 
 Pool::~Pool() {
   for (Companion* companion : companions_) companion->pool_closed();
-  open_pools().remove(directory_, this);
+  open_pools().remove(directory(), this);
 }
 
 void Pool::set_directory(const std::string& directory, std::unique_ptr<RankChange> change) {
-  directory_ = canonical(directory);
   change_ = std::move(change);
-  note_place();
-  open_pools().add(directory_, this);
-  files_.set_place(directory_, group_.rank(), job_id());
+  note_place(canonical(directory));
+  open_pools().add(this->directory(), this);
+  files_.set_place(this->directory(), group_.rank(), job_id());
   if (!change_) return;
   status_.version = change_->old().version();
   status_.old_ranks = change_->old().ranks();
   files_.set_old_ranks(change_->old().ranks());
 }
 
-// What check_place() compares with.
-void Pool::note_place() {
-  // Whose it is was looked at when the pool was opened.
-  auto record = open_file(job_record_path(directory_), FileAccess::read, Trust::anyone);
-  if (record.ok()) record_ = record.take();
-  struct stat found{};
-  const std::string path =
-      change_ ? directory_ + "/" + change_->file_name() : rank_file_path(directory_, group_.rank());
-  if (::stat(path.c_str(), &found) == 0) {
-    path_ = path;
-    path_device_ = found.st_dev;
-    path_inode_ = found.st_ino;
-  }
+void Pool::note_place(const std::string& directory) {
+  place_.set(directory, change_ ? directory + "/" + change_->file_name()
+                                : rank_file_path(directory, group_.rank()));
 }
 
 Pool* Pool::find(const std::string& directory) {
@@ -133,38 +117,8 @@ Status Pool::located(const Status& status) const {
   return Status(
       Code::damaged, "rank ", group_.rank(), ", ", device_->describe().name, ": ", status.message(),
       "; bring back a copy of the file, or restore another version: `perdure pool versions ",
-      directory_, "` lists them",
+      directory(), "` lists them",
       options_.taker == nullptr ? std::string() : options_.taker->whole_elsewhere());
-}
-
-// I9 of commit.cpp, for the place where a restart looks: its directory may have another name by
-// now, or another copy of the pool may be in its place. And for the file without which the
-// directory holds no pool. A path that this process may not follow any more says nothing. It is
-// followed at most once in path_look_ns, as that would take as long as half of a small commit.
-Status Pool::check_place(std::uint64_t now_ns) {
-  struct stat found{};
-  if (!path_.empty() && now_ns - path_seen_ns_ >= path_look_ns) {
-    path_seen_ns_ = now_ns;
-    const bool there = ::stat(path_.c_str(), &found) == 0;
-    if (!there && (errno == ENOENT || errno == ENOTDIR)) {
-      return Status(Code::io_error, path_,
-                    " is not there any more, as its directory was moved or removed while the pool "
-                    "is open: a restart would not find this version; move it back, or end the job "
-                    "and start it with the new path");
-    }
-    if (there && (found.st_ino != path_inode_ || found.st_dev != path_device_)) {
-      return Status(Code::io_error, path_,
-                    " is another file than the one that is open, as the pool was moved and another "
-                    "one put in its place: a restart would go on from that one; put this one back, "
-                    "or end the job");
-    }
-  }
-  if (record_.fd() < 0 || ::fstat(record_.fd(), &found) != 0 || found.st_nlink > 0) {
-    return Status::success();
-  }
-  return Status(Code::io_error, job_record_path(directory_),
-                " was removed while the pool is open: a restart would find nothing; keep cleaners "
-                "and other programs away from the pool");
 }
 
 Status Pool::check_usable() const {
@@ -257,7 +211,7 @@ Result<bool> Pool::admit_companion(const std::string& name, const std::string& o
 Result<std::optional<HeldShare>> Pool::held_share(const std::string& name) {
   if (!of_image()) return std::optional<HeldShare>();
   if (options_.taker != nullptr) return options_.taker->held(name, status_.version);
-  return Status(Code::wrong_state, directory_,
+  return Status(Code::wrong_state, directory(),
                 " was brought back from images, which have what is committed with it: ", name,
                 " can't be had without them; start the job with the same PERDURE_LEVELS");
 }
@@ -543,7 +497,7 @@ void Pool::take_version(const VersionUnderWay& version) {
 Result<std::uint64_t> Pool::finish_commit(VersionUnderWay version, const Status& saved,
                                           std::uint64_t bytes) {
   const std::uint64_t start_ns = monotonic_ns();
-  Status data = saved.ok() ? check_place(start_ns) : saved;
+  Status data = saved.ok() ? place_.check(start_ns) : saved;
   if (data.ok()) data = files_.make_durable();
   if (data.ok()) {
     version.name_copies();

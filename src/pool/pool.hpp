@@ -32,6 +32,7 @@
 #include "pool/companion.hpp"
 #include "pool/noted_files.hpp"
 #include "pool/open_arrays.hpp"
+#include "pool/open_place.hpp"
 #include "pool/rank_change.hpp"
 #include "pool/recover.hpp"
 #include "pool/retained.hpp"
@@ -202,7 +203,7 @@ class Pool {
   // Where it was opened; "" if it was not opened as a directory. `change`: another number of ranks
   // made it (pool_ranks.cpp).
   void set_directory(const std::string& directory, std::unique_ptr<RankChange> change = nullptr);
-  const std::string& directory() const { return directory_; }
+  const std::string& directory() const { return place_.directory(); }
   // The number of the version that the next commit makes.
   std::uint64_t next_version() const { return next_.version; }
   const JobId& job_id() const { return region_.identity.job_id; }
@@ -260,8 +261,7 @@ class Pool {
   Status check_joinable(const Companion& companion) const;
   // Damage of data, with rank, file and remedy.
   Status located(const Status& status) const;
-  Status check_place(std::uint64_t now_ns);
-  void note_place();
+  void note_place(const std::string& directory);
   Status check_committable() const;
   // Arrays and scalars (pool_arrays.cpp).
   Status check_closed(const std::string& name, std::uint32_t part) const;
@@ -345,12 +345,7 @@ class Pool {
   BoundScalars scalars_{next_};
   NotedFiles files_{next_};
   GlobalBoxes boxes_;
-  std::string directory_;
-  FileHandle record_;  // the job record, to see that it stays
-  std::string path_;   // of the rank's file, "" as directory_; and which file it was there
-  std::uint64_t path_device_ = 0;
-  std::uint64_t path_inode_ = 0;
-  std::uint64_t path_seen_ns_ = 0;
+  OpenPlace place_;                     // commit.cpp, pool.I9
   std::unique_ptr<RankChange> change_;  // under way until the first commit
   std::vector<Companion*> companions_;
   std::uint64_t head_incarnation_ = 0;

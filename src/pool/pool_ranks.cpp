@@ -140,7 +140,7 @@ Status Pool::agree_on_files(const Catalogue& held) const {
 // Local. The array, which is empty, has what the old version has for it.
 Status Pool::fill_array(const Redistribution& redistribution, VersionedArray& array) const {
   return redistribution.fill(array.name(), [this](const std::string& sentence) {
-    std::fprintf(stderr, "perdure: %s: %s\n", directory_.c_str(), sentence.c_str());
+    std::fprintf(stderr, "perdure: %s: %s\n", directory().c_str(), sentence.c_str());
   });
 }
 
@@ -305,7 +305,7 @@ Status Pool::finish_change(const Catalogue& newest) {
   change_.reset();
   status_.old_ranks = group_.ranks();
   files_.set_old_ranks(0);
-  note_place();
+  note_place(directory());
   return options_.taker == nullptr ? Status::success() : options_.taker->changed(newest);
 }
 

@@ -7,13 +7,14 @@
 #include "base/clock.hpp"
 #include "pmem/flush.hpp"
 #include "pool/box_note.hpp"
+#include "pool/copy_check.hpp"
 #include "pool/pool.hpp"
 
 namespace perdure {
 
 // All that recovery could still choose counts before the restart. A version that some rank lacks is
 // none of these, on any rank: settling will delete it (recover.cpp), and whether it is still here
-// must not matter to which copies are the working ones (versioned_array.hpp, pool.A1).
+// must not matter to which copies are the working ones (array_copies.hpp, pool.A1).
 void Pool::read_retained() {
   for (std::uint32_t slot = 0; slot < recovered_.slots.size(); ++slot) {
     const SlotView& view = recovered_.slots[slot];

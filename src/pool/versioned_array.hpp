@@ -19,32 +19,21 @@
 // An array may get another size between two versions (resize()): in the extent that it has, or in
 // another one.
 //
-// Invariants
-//   pool.A1  A copy that the head or a retained version names is never stored to (flush: there is
-//       none). The working copy is the lowest that none of them names: it depends on nothing else,
-//       so that it has the same number on all ranks that hold the same versions.
-//       (Not so arrays that are marked, to whose copies only their own rank stores. Nor arrays with
-//       a writer, which may be unchanged on one rank and changed on another,
-//       and whose writer may have begun the version after the one under way (move_on()): they keep
-//       their working copy while nothing names it. Nobody but their own rank stores to them.)
+// Its parts: array_memory.hpp, where the contents are; array_copies.hpp, which copy is whose;
+// changed_pages.hpp, what of it log mode copies; checksum_tables.hpp; participation.hpp.
+//
+// Invariant
 //   pool.A2  After save() and a fence the working copy is the array's contents, and its checksum
-//       table in `tables_` is that of those contents. The next version names the working copy; but
-//       if an array with a writer is unchanged, it names the committed copy, which holds the
-//       contents.
-//   pool.A3  log: a page in which copy c differs from the buffer, or whose checksum in
-//       page_sums_[c] is not known, is in marked_, in changed_ or in stale_[c], or the tracker will
-//       say it, or the next save() will find it by comparing. So all others are in copy c as they
-//       are in the buffer, and a block's checksum is made of theirs and of those that are copied.
+//       table is that of those contents. The next version names the working copy; but if an array
+//       with a writer is unchanged, it names the committed copy, which holds the contents.
 //
 // Threads: one at a time, but save() may run beside readers of the buffer, and, after stage(),
 // beside writers of it.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -56,15 +45,16 @@
 #include "pmem/device.hpp"
 #include "pmem/parallel.hpp"
 #include "pmem/region.hpp"
-#include "pool/array_buffer.hpp"
+#include "pool/array_copies.hpp"
+#include "pool/array_memory.hpp"
 #include "pool/array_table.hpp"
-#include "pool/block_checksum.hpp"
 #include "pool/catalogue.hpp"
+#include "pool/changed_pages.hpp"
 #include "pool/checked_copies.hpp"
-#include "pool/copy_check.hpp"
-#include "pool/page_set.hpp"
-#include "pool/page_tracker.hpp"
+#include "pool/checksum_tables.hpp"
+#include "pool/participation.hpp"
 #include "pool/rank_rule.hpp"
+#include "pool/streamed_range.hpp"
 #include "pool/twin_writer.hpp"
 
 namespace perdure {
@@ -72,7 +62,6 @@ namespace perdure {
 class Accelerator;   // device/accelerator.hpp
 class Accelerators;  // device/accelerators.hpp
 class DeviceBuffer;  // device_buffer.hpp
-struct CopySums;
 
 struct ArrayOptions {
   void* buffer = nullptr;  // copy and log: the application's, perhaps on a GPU; nullptr: ours
@@ -108,44 +97,36 @@ class VersionedArray {
   const ArrayEntry& entry() const { return entry_; }  // names the committed copy
   std::uint64_t size_bytes() const { return entry_.size_bytes; }
   ArrayMode mode() const { return entry_.shape.mode; }
-  bool committed() const { return committed_; }  // the head names it
-  bool staged() const { return staging_.is_there(); }
+  bool committed() const { return life_ == Life::committed; }  // the head names it
+  bool staged() const { return memory_.is_staged(); }
   // log with marks: none since the last version, so that the next one needs nothing of it.
-  bool is_idle() const { return idle_; }
-  bool is_marked() const { return marks_; }
+  bool is_idle() const { return participation_.is_idle(); }
+  bool is_marked() const { return changes_ && changes_->by_marks(); }
   // `list`, which outlives the array, gets it under `number` when it is idle no more.
-  using Woken = std::map<std::uint64_t, VersionedArray*>;
+  using Woken = Participation::Woken;
   void report_to(Woken& list, std::uint64_t number);
 
   // It takes part in a version, and is which of the participants; marks from now on are the next
   // one's.
-  void take_part(std::uint64_t version, std::size_t place) {
-    part_of_version_ = version;
-    place_ = place;
-    idle_ = marks_;
-    resized_ = Resized::no;
-    if (checked_) checked_->allow_none();
-  }
-  std::uint64_t part_of_version() const { return part_of_version_; }
-  std::size_t place() const { return place_; }
+  void take_part(std::uint64_t version, std::size_t place);
+  std::uint64_t part_of_version() const { return participation_.version(); }
+  std::size_t place() const { return participation_.place(); }
 
   // The places on the device. Where they are changes only with start_empty and start_restored.
   std::uint32_t copies() const { return entry_.copies; }
   std::uint64_t copy_offset(std::uint32_t copy) const { return entry_.copy_offset(copy); }
-  std::uint32_t working_copy() const { return working_copy_; }
+  std::uint32_t working_copy() const { return copies_.working(); }
   std::uint32_t consistent_copy() const { return entry_.copy; }
 
   // The version in `slot` names `copy` of this array; no_copy: it names none, or there is none.
-  static constexpr std::uint32_t no_copy = 255;
+  static constexpr std::uint32_t no_copy = ArrayCopies::none;
   // One more than the pool has slots.
-  bool has_spare_copy() const { return entry_.copies > named_.size(); }
-  void note_named(std::uint32_t slot, std::uint32_t copy) {
-    named_[slot] = static_cast<std::uint8_t>(copy);
-  }
-  const std::vector<std::uint8_t>& named() const { return named_; }
+  bool has_spare_copy() const { return entry_.copies > copies_.named().size(); }
+  void note_named(std::uint32_t slot, std::uint32_t copy) { copies_.note_named(slot, copy); }
+  const std::vector<std::uint8_t>& named() const { return copies_.named(); }
   // Up to which change of the retained versions that is so (retained.hpp).
-  std::uint64_t seen() const { return seen_; }
-  void set_seen(std::uint64_t change) { seen_ = change; }
+  std::uint64_t seen() const { return copies_.seen(); }
+  void set_seen(std::uint64_t change) { copies_.set_seen(change); }
 
   // A new array, or one that the restored version lacks: buffer and copies are zero, except those
   // that are named. Flush mode then keeps what it has.
@@ -155,12 +136,12 @@ class VersionedArray {
   Status start_filled(const ArrayEntry& entry, const std::function<Status(VersionedArray&)>& fill);
   // Within `fill`, or in place of it after start_empty(). The buffer; null: there is none, and what
   // is stored goes to the working copy by store_first().
-  std::byte* first_buffer() const { return buffer_; }
+  std::byte* first_buffer() const { return memory_.at(); }
   void store_first(std::uint64_t first_byte, std::span<const std::byte> bytes);
   // Bytes of a file; false: not in this way.
   bool copy_first(std::uint64_t first_byte, int fd, std::uint64_t from, std::uint64_t count) {
-    return buffer_ == nullptr &&
-           device_.copy_from(entry_.copy_offset(working_copy_) + first_byte, fd, from, count);
+    return memory_.at() == nullptr &&
+           with_.device.copy_from(entry_.copy_offset(working_copy()) + first_byte, fd, from, count);
   }
   void clear_first();
   // twin, after that: what was stored is the consistent copy, as if a version named it, and
@@ -178,7 +159,7 @@ class VersionedArray {
 
   // log: finds what changed since the last call and protects it again. Before save().
   Status collect_changes();
-  bool is_tracked() const { return tracker_ != nullptr; }
+  bool is_tracked() const { return changes_ && changes_->is_tracked(); }
   // Its buffer is memory of a GPU; and if so, whether there was room for a snapshot beside it.
   bool on_device() const { return device_buffer_ != nullptr; }
   // And its address says nothing outside of the program's functions.
@@ -189,9 +170,11 @@ class VersionedArray {
   // The program's stream, another one than when the version began, does nothing before that.
   Status hold_stream();
   // Whether stores after the last collect_changes() may go unseen: then the next version compares.
-  void note_unseen(bool unseen) { unseen_ = unseen; }
+  void note_unseen(bool unseen) {
+    if (changes_) changes_->note_unseen(unseen);
+  }
   // The application's own, or null.
-  const std::byte* given_buffer() const { return owned_.is_there() ? nullptr : buffer_; }
+  const std::byte* given_buffer() const { return memory_.given(); }
   // Its memory goes (freed_buffers.hpp), or may go by realloc(). From then on there is nothing to
   // commit. Any thread. `how` is for good: "freed".
   void lose_buffer(const char* how);
@@ -236,11 +219,18 @@ class VersionedArray {
   void choose_working();
 
  private:
-  VersionedArray(Device& device, ParallelWriter& writer, const ArrayEntry& entry,
-                 const Geometry& geometry, const ArrayOptions& options);
+  struct Surroundings {
+    Device& device;
+    ParallelWriter& writer;
+    Accelerators* accelerators;
+    std::uint64_t block_bytes;
+  };
+  VersionedArray(const Surroundings& surroundings, const ArrayEntry& entry, std::uint32_t slots,
+                 const ArrayOptions& options);
 
   Status check_options(const ArrayOptions& options) const;
-  Status allocate_buffers(const ArrayOptions& options);
+  Status allocate(const ArrayOptions& options);
+  Status allocate_buffer(const ArrayOptions& options);
   Status make_checked_copies();
   Status take_entry(const ArrayEntry& entry);
   Status begin_empty(const ArrayEntry& entry);
@@ -249,10 +239,12 @@ class VersionedArray {
   Status resize_device_buffer(std::byte* given, const ArrayEntry& entry);
   Status named(const Status& status) const;
   Status watch();
-  Status watch_other(std::byte* at, std::uint64_t size_bytes);
-  void choose_finding(std::uint64_t size_bytes);
+  Status follow(std::byte* at, std::uint64_t size_bytes);
+  bool is_paged() const { return changes_ && changes_->by_tracker(); }
   void make_tables();
   Status fit();
+  Status fit_buffer();
+  Status check_given(std::byte* given, std::uint64_t size_bytes);
   Status resize_buffer(std::byte* given, const ArrayEntry& entry, bool& other_contents);
   void take_size(const ArrayEntry& entry, bool other_contents);
   void keep_copy(const std::byte* from, std::uint64_t bytes, std::uint32_t copy);
@@ -262,75 +254,35 @@ class VersionedArray {
   bool unchanged() const;
   std::uint32_t copy_of_next() const;
   std::uint64_t checksum_of_next() const;
-  void wake();
   Result<std::uint64_t> save_from_device();
-  CopySums sums_of(std::uint32_t copy);
   Status save_pages(PageRun run, const std::byte* from);
-  void sum_blocks_of(PageRun run);
-  void find_differences();
-  void store_table();
-  void checksum_working_copy();
+  void store_table() { tables_.store(with_.device, entry_, working_copy()); }
   std::byte* seen_address(std::uint32_t copy) const {
     return checked_ ? checked_->at(copy) : copy_address(copy);
   }
   std::byte* copy_address(std::uint32_t copy) const {
-    return device_.base() + entry_.copy_offset(copy);
+    return with_.device.base() + entry_.copy_offset(copy);
   }
-  std::uint64_t blocks() const;
-  // Of a page or a block, which may be the last one and shorter.
-  std::uint64_t bytes_at(std::uint64_t begin, std::uint64_t most) const {
-    return std::min(most, entry_.size_bytes - begin);
-  }
-  bool sums_pages() const { return entry_.shape.checksums && is_of_pages(entry_.checksum); }
-  std::uint64_t named_copies() const;
+  std::uint64_t unit_bytes() const { return perdure::unit_bytes(entry_, with_.block_bytes); }
 
-  Device& device_;
-  ParallelWriter& writer_;
-  ArrayEntry entry_;
-  std::uint64_t block_bytes_;
-  std::uint64_t page_bytes_;           // what is copied together
-  std::byte* buffer_ = nullptr;        // copy and log
-  ArrayBuffer owned_;                  // what buffer_ is, unless the application gave one
-  ArrayBuffer staging_;                // staged
-  const std::byte* source_ = nullptr;  // what save() takes: buffer_ or staging_
-  Accelerators* const accelerators_;
-  std::unique_ptr<DeviceBuffer> device_buffer_;     // what buffer_ is, if it is a GPU's
-  std::optional<std::uint64_t> saved_from_device_;  // by collect_changes()
-  std::vector<std::uint64_t> no_sums_;
-  const bool marks_;
-  const bool asked_to_compare_;
-  const bool resizable_;
-  const TrackerKind tracker_kind_;
-  bool tracked_ = false;      // log: by a page tracker, so that the buffer has pages of its own
-  bool compare_ = false;      // log: neither that nor marks
-  bool compare_now_ = false;  // as compare_, in the next save()
-  bool unseen_ = true;        // the tracker may miss stores of the next version
-  bool keep_contents_ = false;
-  std::uint64_t reach_bytes_ = 0;  // the application's buffer could be so long, where it is
-  TwinWriter* twin_writer_ = nullptr;
-  bool started_ = false;
-  bool committed_ = false;
-  std::uint32_t working_copy_ = 0;
-  std::uint32_t saved_copy_ = no_copy;  // of the version under way, after move_on()
-  std::vector<std::uint8_t> named_;     // by slot: a copy or no_copy
-  std::uint64_t seen_ = 0;
-  bool idle_ = false;
-  Woken* woken_ = nullptr;
-  std::uint64_t number_ = 0;  // in woken_
-  std::uint64_t part_of_version_ = 0;
-  std::size_t place_ = 0;
+  enum class Life : std::uint8_t { opened, started, committed };
   enum class Resized : std::uint8_t { no, in_place, moved };
-  Resized resized_ = Resized::no;                      // since it took part in a version
-  std::vector<std::vector<std::uint64_t>> tables_;     // checksums of each copy's blocks
-  std::vector<std::vector<std::uint64_t>> page_sums_;  // and pages', if they are of pages
-  PageSet changed_{0, 1};                              // log: since the committed version
-  PageSet marked_{0, 1};                               // log: by mark(), not yet in changed_
-  std::vector<PageSet> stale_;                         // log: in which a copy is out of date
-  std::unique_ptr<PageTracker> tracker_;
+
+  const Surroundings with_;
+  ArrayEntry entry_;
+  const bool resizable_;
+  ArrayMemory memory_;                              // copy and log
+  std::unique_ptr<DeviceBuffer> device_buffer_;     // what that is, if it is a GPU's
+  std::optional<std::uint64_t> saved_from_device_;  // by collect_changes()
+  std::optional<ChangedPages> changes_;             // log, but not on a GPU
+  ChecksumTables tables_;
+  ArrayCopies copies_;
+  TwinWriter* twin_writer_ = nullptr;
   std::unique_ptr<CheckedCopies> checked_;  // twin, with PERDURE_CHECK: where the program stores
-  std::atomic<const char*> lost_{nullptr};  // how the application's buffer went
-  std::uint64_t streamed_begin_ = 0;  // twin: [begin, end) of the working copy went past the cache
-  std::uint64_t streamed_end_ = 0;
+  StreamedRange streamed_;                  // twin: of the working copy
+  Participation participation_;
+  Life life_ = Life::opened;
+  Resized resized_ = Resized::no;  // since it took part in a version
 };
 
 }  // namespace perdure
