@@ -160,11 +160,11 @@ TEST_P(Kinds, old_ranks_are_read_from_a_drained_version_and_not_if_that_is_damag
     ASSERT_TRUE(read.ok()) << read.message();
     EXPECT_EQ(words, std::vector<std::int64_t>(words.size(), DrainedJob::value(rank, 1)));
   }
-  // A bit of how many slots the file had.
+  // A bit of the size of blocks, which no checksum but the chunk's covers.
   const LevelDirectory folder = LevelDirectory::open(manifest.directory).take();
   const NodeImage image = read_node_file(folder, 0).value().images.at(0);
   std::string bytes = folder.read_file(node_file_name(0), 100'000'000).take();
-  bytes[image.offset + sealed_payload_offset + offsetof(ImageHeadFormat, slots)] ^= 1;
+  bytes[image.offset + sealed_payload_offset + offsetof(ImageHeadFormat, block_bytes)] ^= 8;
   ASSERT_TRUE(folder.replace_file(node_file_name(0), bytes).ok());
   EXPECT_EQ(old_version_of(manifest).status().code(), Code::damaged);
 }
