@@ -27,6 +27,7 @@ constexpr mode_t file_mode = 0600;
 constexpr mode_t shared_file_mode = 0660;
 constexpr mode_t directory_mode = 0700;
 constexpr int create_attempts = 100;
+constexpr const char* unfinished_suffix = ".new";
 
 int open_flags(FileAccess access) {
   constexpr int safe = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
@@ -152,21 +153,21 @@ Status open_failed(int directory, const std::string& name, const std::string& pa
   return errno_status("open " + path, error);
 }
 
-// A regular file under one name.
-Status check_kind(const struct stat& found, const std::string& path) {
+// A regular file under one name, and `unfinished` others (base.N5).
+Status check_kind(const struct stat& found, const std::string& path, std::uint64_t unfinished = 0) {
   if (!S_ISREG(found.st_mode)) return not_regular(path, found.st_mode);
-  if (found.st_nlink <= 1) return Status::success();
+  if (found.st_nlink <= 1 + unfinished) return Status::success();
   return Status(Code::foreign, path, " has ", found.st_nlink,
                 " names (hard links): another one may be a file that must stay as it is; remove "
                 "this name, or choose another path");
 }
 
 // base.N3 and base.N4, of a file.
-Status check_file(int fd, const std::string& path, Trust trust) {
+Status check_file(int fd, const std::string& path, Trust trust, std::uint64_t unfinished = 0) {
   struct stat found{};
   if (::fstat(fd, &found) != 0) return errno_status("fstat " + path, errno);
   if (trust == Trust::anyone && S_ISREG(found.st_mode)) return Status::success();
-  PERDURE_TRY(check_kind(found, path));
+  PERDURE_TRY(check_kind(found, path, unfinished));
   if (trust == Trust::group) return Status::success();
   PERDURE_TRY(check_owner(found, path));
   return check_writers(found, path);
@@ -329,9 +330,23 @@ bool Directory::exists() const {
   return ::fstat(fd(), &found) == 0 && found.st_nlink > 0;
 }
 
+// base.N5. Those that were there, so that one that goes meanwhile does no harm.
+std::uint64_t Directory::unfinished_names_of(int fd, const std::string& name) const {
+  const auto all = names();
+  if (!all.ok()) return 0;
+  return static_cast<std::uint64_t>(std::ranges::count_if(all.value(), [&](const auto& other) {
+    return other.starts_with(name + unfinished_suffix) && is_file(fd, other);
+  }));
+}
+
 Result<FileHandle> Directory::checked(int fd, const std::string& name) const {
   FileHandle handle(fd);
-  PERDURE_TRY(check_file(fd, path_of(name), trust_));
+  struct stat found{};
+  std::uint64_t unfinished = 0;
+  if (trust_ != Trust::anyone && ::fstat(fd, &found) == 0 && found.st_nlink > 1) {
+    unfinished = unfinished_names_of(fd, name);
+  }
+  PERDURE_TRY(check_file(fd, path_of(name), trust_, unfinished));
   return handle;
 }
 
@@ -366,7 +381,7 @@ Result<FileHandle> Directory::open_or_create(const std::string& name) const {
 
 Status Directory::replace_file(const std::string& name, std::string_view bytes,
                                const std::string& writer) const {
-  const std::string fresh = name + ".new" + writer;
+  const std::string fresh = name + unfinished_suffix + writer;
   PERDURE_TRY(remove_file(fresh));
   PERDURE_TRY_ASSIGN(auto file, create_file(fresh));
   Status status = write_all(file, path_of(fresh), bytes);
@@ -387,11 +402,34 @@ Status Directory::rename_file(const std::string& from, const std::string& to) co
 
 Status Directory::publish_file(const std::string& from, const std::string& to) const {
   if (::renameat2(fd(), from.c_str(), fd(), to.c_str(), RENAME_NOREPLACE) == 0) return sync();
-  const bool unknown = errno == EINVAL || errno == ENOSYS || errno == EOPNOTSUPP;
-  if (unknown && !holds(to)) return rename_file(from, to);
-  const int failed = unknown ? EEXIST : errno;
+  const int failed = errno;
+  if (failed == EINVAL || failed == ENOSYS || failed == EOPNOTSUPP)
+    return publish_by_link(from, to);
   if (failed == EEXIST) return open_failed(fd(), to, path_of(to), failed);
   return errno_status("rename " + path_of(from) + " to " + to, failed);
+}
+
+// base.N5. NFS may say that the name is taken where it has done what it was asked for twice.
+Status Directory::publish_by_link(const std::string& from, const std::string& to) const {
+  if (::linkat(fd(), from.c_str(), fd(), to.c_str(), 0) != 0) {
+    const int failed = errno;
+    if (failed == EPERM || failed == ENOSYS || failed == EOPNOTSUPP) {
+      return Status(Code::unsupported, path_of(to),
+                    ": this file system can neither rename a file over nothing nor give it a "
+                    "second name (link: ",
+                    std::strerror(failed),
+                    "), so two runs could take one name; choose a directory on another one");
+    }
+    if (failed != EEXIST) return errno_status("link " + path_of(from) + " to " + to, failed);
+    struct stat made{};
+    struct stat taken{};
+    const bool same = ::fstatat(fd(), from.c_str(), &made, AT_SYMLINK_NOFOLLOW) == 0 &&
+                      ::fstatat(fd(), to.c_str(), &taken, AT_SYMLINK_NOFOLLOW) == 0 &&
+                      made.st_ino == taken.st_ino && made.st_dev == taken.st_dev;
+    if (!same) return open_failed(fd(), to, path_of(to), failed);
+  }
+  (void)remove_file(from);  // a name too many: check_names() knows it
+  return sync();
 }
 
 Status Directory::remove_file(const std::string& name) const {

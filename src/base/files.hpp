@@ -11,14 +11,18 @@
 //       link.
 //   base.N2  What is made is new (O_EXCL) and only for this user: 0600, directories 0700, whatever
 //       the umask. The mode of what was found is never changed.
-//   base.N3  What was opened is a regular file with one link. Unless Trust::anyone was asked for,
-//       it and its directory belong to this user or to root, and nobody else may write to them; in
-//       a directory others may make files if it is sticky, as they can't replace ours there. Nor
-//       may every user exchange the directory, or one above it: each of those is sticky, too, or no
-//       place where all may write. With
-//       Trust::group the directory's group may write it, and its files are any member's: what they
-//       hold is not believed but checked.
+//   base.N3  What was opened is a regular file with one link (or base.N5). Unless Trust::anyone was
+//       asked for, it and its directory belong to this user or to root, and nobody else may write
+//       to them; in a directory others may make files if it is sticky, as they can't replace ours
+//       there. Nor may every user exchange the directory, or one above it: each of those is sticky,
+//       too, or no place where all may write. With Trust::group the directory's group may write it,
+//       and its files are any member's: what they hold is not believed but checked.
 //   base.N4  No call waits for what it opens: a FIFO, a device or a socket is an error at once.
+//   base.N5  What is published takes its name in one step that fails if the name is taken: a rename
+//       over nothing, or a second link where the file system (NFS, Ceph, 9p, some FUSE) lacks that.
+//       Then the file has two names for a moment, or until it is replaced if its writer is killed
+//       in between. It is as whole as it will be, so names that begin with NAME.new, in the same
+//       directory, are no other file's.
 //
 // A path's last component may be a link of this user's or root's, if it leads to a directory; links
 // further up are followed, as what they lead to is checked.
@@ -77,8 +81,9 @@ class Directory {
                       const std::string& writer = "") const;
   // Renames, also over an existing file, and makes it durable.
   Status rename_file(const std::string& from, const std::string& to) const;
-  // As rename_file(), but Code::wrong_state if there is something under the name. Where the file
-  // system can't do that at once it is looked before.
+  // As rename_file(), but Code::wrong_state if there is something under the name: of several that
+  // publish it one succeeds (base.N5). `from` begins with TO.new. Code::unsupported where the file
+  // system can do that in no way.
   Status publish_file(const std::string& from, const std::string& to) const;
   // What is not there is removed.
   Status remove_file(const std::string& name) const;
@@ -98,6 +103,8 @@ class Directory {
   Directory(FileHandle handle, std::string path, Trust trust)
       : handle_(std::move(handle)), path_(std::move(path)), trust_(trust) {}
   Result<FileHandle> checked(int fd, const std::string& name) const;
+  Status publish_by_link(const std::string& from, const std::string& to) const;
+  std::uint64_t unfinished_names_of(int fd, const std::string& name) const;
   int make_new(const std::string& name) const;
 
   FileHandle handle_;

@@ -30,6 +30,11 @@ Status changed_file(const CachePart& part, const FileEvidence& evidence, const F
       "--overwrite-file; until then both are kept. The job's last change was at " +
       utc_text(evidence.recorded.changed_ns) + ". What it had is in " +
       part.device().describe().name + "; " + difference_text(evidence.recorded, seen);
+  if (evidence.under_way) {
+    text +=
+        ". The job had begun a change when it ended: if that took longer than any before it, "
+        "this may be it, and --overwrite-file is right";
+  }
   if (nodes > 1) {
     text += ". Other nodes may have changed it as well: the parts of all " + std::to_string(nodes) +
             " nodes are recovered together by the next job that opens the file on them, or by one "

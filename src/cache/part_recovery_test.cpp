@@ -421,6 +421,23 @@ TEST(PartRecovery, a_grain_that_a_recovery_put_back_does_not_contradict_the_file
   EXPECT_EQ(read_file(file), before);
 }
 
+// Where the job had changed what somebody else changes, no byte contradicts it.
+TEST(PartRecovery, a_change_long_after_the_last_one_that_was_begun_is_left_to_the_user) {
+  const Victim victim;
+  victim.change_state([](PartStateFormat& state) {
+    begin_change(state);
+    state.change_begun_ns -= 2 * grace_ns;
+  });
+  write_at(victim.file(), 5000, Bytes(1, 1));
+  const Bytes changed = read_file(victim.file());
+  const Status refused = victim.open_again();
+  EXPECT_EQ(refused.code(), Code::foreign);
+  EXPECT_TRUE(says(refused, "if that took longer than any before it")) << refused.message();
+  EXPECT_EQ(read_file(victim.file()), changed);
+  (void)must(recover_parts(victim.places(), overwriting()));
+  EXPECT_EQ(read_file(victim.file()), victim.written);
+}
+
 // The second page of what it writes can't be read.
 [[noreturn]] void die_amid_large_write(const Victim& victim) {
   const OpenPart open = must(join_part(victim.parts(), victim.file()));

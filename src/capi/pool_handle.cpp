@@ -13,6 +13,7 @@
 #include "freed_buffers.hpp"
 #include "ipv/object_set.hpp"
 #include "levels/levels.hpp"
+#include "parked_pool.hpp"
 #include "pmem/region_format.hpp"
 #include "pool/rank_files.hpp"
 #include "pool_ends.hpp"
@@ -89,7 +90,10 @@ PoolCall::PoolCall(const perdure_pool* pool) : pool_(pool) {
 Status close_with_others(perdure_pool& pool) {
   const CollectiveCall call(*pool.group, "perdure_close", CollectiveCall::Kind::last);
   // The others may know nothing of this rank's exception, and never come.
-  if (pool.group->ranks() > 1 && std::uncaught_exceptions() > 0) return Status::success();
+  if (pool.group->ranks() > 1 && std::uncaught_exceptions() > 0) {
+    pool.closes_alone = true;
+    return Status::success();
+  }
   const bool pending = pool.pool->commit_pending();
   const Subject subject{pending ? About::begun : About::nothing,
                         pending ? pool.pool->next_version() : 0};
@@ -179,12 +183,11 @@ Status open_handle(std::unique_ptr<Group> group, const char* path, const perdure
   const char* const levels = options == nullptr ? nullptr : options->levels;
   auto settings = parse_level_settings(text_or(levels, environment("PERDURE_LEVELS")));
   if (local.ok()) local = settings.status();
-  if (local.ok() && converted.ok()) {  // levels look at the rank files before they are opened
-    const OpenOptions& with = converted.value();
-    local = settle_names(path, group->rank(), group->ranks(), with.lock_wait_ms, with.trust);
-  }
-  PERDURE_TRY(agree(*group, local));
+  PERDURE_TRY(close_parked_pool(path, *group, local));
   OpenOptions with = converted.take();
+  // Levels look at the rank files before they are opened.
+  PERDURE_TRY(agree(
+      *group, settle_names(path, group->rank(), group->ranks(), with.lock_wait_ms, with.trust)));
   PoolEnergy::attach(handle->energy, with.pool);
   PERDURE_TRY_ASSIGN(handle->levels, Levels::create(*group, path, settings.value(), with.trust,
                                                     handle->energy ? handle->energy->drains()

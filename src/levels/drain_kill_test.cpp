@@ -11,6 +11,7 @@
 #include <filesystem>
 
 #include "levels/drain.hpp"
+#include "levels/lease.hpp"
 #include "levels/testing/drained_job.hpp"
 #include "levels/testing/fault_calls.hpp"
 
@@ -62,7 +63,7 @@ class KilledDrain : public testing::Test {
     EXPECT_EQ(::pipe(counted), 0);
     const pid_t child = ::fork();
     if (child == 0) {
-      faults::set_plan({job_.level(), at_call, fault, 0});
+      faults::set_plan({job_.level(), at_call, fault, 0, no_renames_over_nothing_});
       const Status drained = drain(0, ids_[2]);
       const unsigned made = faults::calls();
       const bool sent = ::write(counted[1], &made, sizeof made) == sizeof made;
@@ -114,9 +115,14 @@ class KilledDrain : public testing::Test {
 
   DrainedJob job_{{0, 1}, 30'000};
   VersionId ids_[3];
+  bool no_renames_over_nothing_ = false;
 };
 
-TEST_F(KilledDrain, at_every_call_leaves_a_newest_version_that_is_whole) {
+// Of a file system that has renames over nothing, and of one that has not.
+class KilledDrains : public KilledDrain, public testing::WithParamInterface<bool> {};
+
+TEST_P(KilledDrains, at_every_call_leaves_a_newest_version_that_is_whole) {
+  no_renames_over_nothing_ = GetParam();
   unsigned calls = 0;
   ASSERT_EQ(drain_in_child(Fault::none, 0, &calls), 0);
   ASSERT_GT(calls, 15U);
@@ -138,6 +144,60 @@ TEST_F(KilledDrain, at_every_call_leaves_a_newest_version_that_is_whole) {
   EXPECT_EQ(before, 2U);
   std::printf("%u calls, killed before and in the middle of each\n", calls);
 }
+
+INSTANTIATE_TEST_SUITE_P(FileSystems, KilledDrains, testing::Bool());
+
+// A run that takes the level and gives it back, killed at every call; another one comes after it.
+class KilledLease : public testing::TestWithParam<bool> {
+ protected:
+  void SetUp() override {
+    job_.run(1);
+    ASSERT_TRUE(LevelDirectory::make_below(job_.level(), "").ok());
+  }
+
+  Status take_after(std::uint64_t above) {
+    auto lease = Lease::take(job_.place(), job_.record(), above, enough, [](const Status&) {});
+    PERDURE_TRY(lease.status());
+    lease.value()->give_back(enough);
+    return Status::success();
+  }
+  int take_in_child(unsigned at_call) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      faults::set_plan({job_.level(), at_call, Fault::kill, 0, GetParam()});
+      ::_exit(take_after(0).ok() ? 0 : 1);
+    }
+    int status = 0;
+    EXPECT_EQ(::waitpid(child, &status, 0), child);
+    return status;
+  }
+
+  DrainedJob job_{{0}};
+};
+
+TEST_P(KilledLease, is_read_by_the_next_run_which_takes_the_level) {
+  for (unsigned call = 1;; ++call) {
+    SCOPED_TRACE("call " + std::to_string(call));
+    fs::remove_all(job_.place());
+    const int status = take_in_child(call);
+    if (WIFEXITED(status)) {
+      EXPECT_EQ(WEXITSTATUS(status), 0);
+      EXPECT_GT(call, 8U);
+      return;
+    }
+    const auto left = newest_lease(job_.place());
+    ASSERT_TRUE(left.ok()) << left.status().message();
+    const std::uint64_t above = left.value() ? left.value()->number : 0;
+    if (left.value()) {
+      EXPECT_TRUE(wait_until_gone(job_.place(), *left.value()).ok());
+    }
+    const Status taken = take_after(above);
+    EXPECT_TRUE(taken.ok()) << taken.message();
+    EXPECT_EQ(newest_lease(job_.place()).value()->number, above + 1);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(FileSystems, KilledLease, testing::Bool());
 
 TEST_F(KilledDrain, leftovers_of_a_killed_writer_go_with_the_manifest_of_their_version) {
   reset();

@@ -11,7 +11,10 @@
 
 #include "levels/lease.hpp"
 #include "levels/level_directory.hpp"
+#include "levels/node_file.hpp"
+#include "levels/other_ranks.hpp"
 #include "levels/testing/drained_job.hpp"
+#include "pool/image_format.hpp"
 
 namespace perdure {
 namespace {
@@ -130,6 +133,40 @@ TEST_P(Kinds, a_drained_version_comes_back_and_older_ones_go) {
   ASSERT_EQ(found.manifests.size(), 2U);
   EXPECT_EQ(found.manifests.front().id.version, 3U);
   for (const Manifest& manifest : found.manifests) EXPECT_EQ(job.wrong_in(manifest), "");
+}
+
+// What another number of ranks reads of a drained version.
+TEST_P(Kinds, old_ranks_are_read_from_a_drained_version_and_not_if_that_is_damaged) {
+  DrainedJob job({0, 1});
+  job.set_level(place() + "/level");
+  job.run(1);
+  job.make_images(1, 0);
+  for (const std::uint32_t node : {1U, 0U}) {
+    NodeDrain drain(job.request(node));
+    ASSERT_TRUE(drain.start(job.id_of(1)));
+    ASSERT_TRUE(drain.stop(std::chrono::seconds(60)).ok());
+  }
+  const Manifest manifest = find_versions(job.place(), job.record().job_id).take().manifests.at(0);
+  const auto old = old_version_of(manifest);
+  ASSERT_TRUE(old.ok()) << old.status().message();
+  ASSERT_EQ(old.value().catalogues.size(), job.ranks());
+  for (std::uint32_t rank = 0; rank < job.ranks(); ++rank) {
+    const ArrayEntry& entry = *old.value().catalogues[rank].arrays.begin();
+    auto array = old.value().open_array(rank, entry);
+    ASSERT_TRUE(array.ok()) << array.status().message();
+    std::vector<std::int64_t> words(job.elements_of(rank));
+    auto* const to = reinterpret_cast<std::byte*>(words.data());
+    const Status read = array.value().read(0, 8 * words.size(), to);
+    ASSERT_TRUE(read.ok()) << read.message();
+    EXPECT_EQ(words, std::vector<std::int64_t>(words.size(), DrainedJob::value(rank, 1)));
+  }
+  // A bit of the size of blocks, which no checksum but the chunk's covers.
+  const LevelDirectory folder = LevelDirectory::open(manifest.directory).take();
+  const NodeImage image = read_node_file(folder, 0).value().images.at(0);
+  std::string bytes = folder.read_file(node_file_name(0), 100'000'000).take();
+  bytes[image.offset + sealed_payload_offset + offsetof(ImageHeadFormat, block_bytes)] ^= 8;
+  ASSERT_TRUE(folder.replace_file(node_file_name(0), bytes).ok());
+  EXPECT_EQ(old_version_of(manifest).status().code(), Code::damaged);
 }
 
 TEST_P(Kinds, a_lease_is_one_runs_and_its_number_grows) {

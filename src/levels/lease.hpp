@@ -26,7 +26,7 @@
 //
 // Invariants
 //   levels.Q1  Of all runs that take a number one gets it. No lock is needed, which network file
-//       systems may lack: only that a rename over nothing succeeds once.
+//       systems may lack: only that a rename over nothing, or a link, succeeds once (base.N5).
 //   levels.Q2  No clock of another host is compared with this one's. A counter must move within a
 //       time that the challenger measures itself.
 //   levels.Q3  A run that was fenced off while it wrote (between 4 and its rename) does no harm. If

@@ -2,7 +2,10 @@
 #include "levels/levels.hpp"
 
 #include <algorithm>
+#include <memory>
+#include <mutex>
 #include <thread>
+#include <vector>
 
 #include "base/agreement.hpp"
 #include "base/clock.hpp"
@@ -11,6 +14,8 @@ namespace perdure {
 namespace {
 
 constexpr auto poll_time = std::chrono::microseconds(50);
+
+constexpr const char* not_given = "a version could not be given to other nodes";
 
 enum Word { whole_word, failed_word, draining_word, word_count };
 
@@ -130,7 +135,7 @@ std::span<std::uint64_t> Levels::words() {
 void Levels::note_agreed_words() {
   if (agreed_.taking && words_[failed_word] != 0) {
     end_taking(false);
-    stop_redundancy("a version could not be given to other nodes");
+    stop_redundancy(not_given);
   }
   if (words_[draining_word] == 0) drains_.note_ended();
   if (agreed_.taking && ~words_[whole_word] >= agreed_.taking->version) end_taking(true);
@@ -144,9 +149,9 @@ void Levels::committed(const Catalogue& catalogue) {
   note_agreed_words();
   if (due(catalogue.version)) {
     if (agreed_.taking && take_next_) {
-      const std::uint64_t start_ns = monotonic_ns();
-      replication_.finish(settings_.patience_ns);
-      agree_at_the_end(start_ns);
+      finish_together();
+      note_agreed_words();
+      end_taking(false);
     }
     if (agreed_.taking) {
       ++counters_.skipped;
@@ -169,9 +174,19 @@ void Levels::end_taking(bool whole) {
   agreed_.taking.reset();
 }
 
-void Levels::end_what_is_under_way() {
+// [collective] All ranks have come here, and wait for one another: so what one of them decided by
+// its own clock, all do. levels.K1, levels.K4.
+void Levels::finish_together() {
   replication_.finish(settings_.patience_ns);
+  if (!replication_.members().empty()) replication_.give_up(settings_.patience_ns);
+  (void)agree_max(node_.group, Status::success(), words());  // who can't agree can't commit either
+}
+
+void Levels::end_what_is_under_way() {
+  if (!agreed_.taking) return;
+  finish_together();
   end_taking(false);
+  if (words_[failed_word] != 0) stop_redundancy(not_given);
 }
 
 void Levels::stop_redundancy(const std::string& why) {
@@ -245,17 +260,48 @@ Status Levels::restored(const Catalogue& target) {
 
 // The end.
 
+namespace {
+
+// Another rank that comes later still completes the exchange, and then words are stored to.
+struct LastExchange {
+  std::uint64_t words[word_count] = {};
+  std::unique_ptr<Transfer> transfer;
+};
+
+void keep_for_good(std::unique_ptr<LastExchange> exchange) {
+  static std::mutex mutex;
+  static auto& kept = *new std::vector<std::unique_ptr<LastExchange>>;
+  const std::lock_guard lock(mutex);
+  kept.push_back(std::move(exchange));
+}
+
+}  // namespace
+
 // [collective] As far as patience goes: whether the version under way is whole on all ranks, as no
-// later commit says.
-void Levels::agree_at_the_end(std::uint64_t start_ns) {
-  (void)words();
-  const auto agreed = node_.group.start_all_max({words_, word_count});
-  while (agreed.ok() && monotonic_ns() - start_ns <= settings_.patience_ns) {
-    const auto done = agreed.value()->done();
-    if (!done.ok()) return;
-    if (done.value()) return end_taking(~words_[whole_word] >= agreed_.taking->version);
+// later commit says. Each rank waits by its own clock, as another one may never come. So one may
+// leave without the answer that another gets. That loses nothing: no version is taken any more, so
+// levels.K1 has nothing left to decide; image and guard of each rank are whole or not whatever is
+// agreed here, and a restart asks the files. What an answer leads to is the drain of this node's
+// images. A drained version counts from its manifest on, which rank 0 writes when the images of all
+// nodes are there (manifest.hpp, levels.M1): that is the one decision. False: no answer came.
+bool Levels::agree_at_the_end(std::uint64_t start_ns) {
+  auto last = std::make_unique<LastExchange>();
+  std::ranges::copy(words(), last->words);
+  auto started = node_.group.start_all_max(last->words);
+  if (!started.ok()) return false;
+  last->transfer = started.take();
+  for (;;) {
+    const auto done = last->transfer->done();
+    if (!done.ok()) return false;
+    if (done.value()) break;
+    if (monotonic_ns() - start_ns > settings_.patience_ns) {
+      keep_for_good(std::move(last));
+      return false;
+    }
     std::this_thread::sleep_for(poll_time);
   }
+  end_taking(~last->words[whole_word] >= agreed_.taking->version);
+  return true;
 }
 
 void Levels::close(bool together) {
@@ -265,9 +311,19 @@ void Levels::close(bool together) {
   replication_.finish(settings_.patience_ns);
   const std::uint64_t finished_ns = monotonic_ns();
   if (agreed_.taking) {
+    const std::string version = "version " + std::to_string(agreed_.taking->version);
     const bool whole = replication_.phase() == Phase::whole;
-    if (together) agree_at_the_end(start_ns);
-    if (!whole) node_.say_here("the last version that was due is only here");
+    const bool told = together && agree_at_the_end(start_ns);
+    if (!whole) {
+      node_.say_here("the last version that was due is only here");
+      replication_.give_up(settings_.patience_ns);
+      replication_.abandon();
+    } else if (together && !told) {
+      node_.say_here(version +
+                     ", the last that was due, is not drained from here: other ranks did " +
+                     "not say in time that they have it; it is in the pool, and `perdure pool " +
+                     "drain` brings it to a drain");
+    }
   }
   drains_.start_last(start_ns);
   drains_.stop(start_ns, settings_.patience_ns);

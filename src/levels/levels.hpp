@@ -154,12 +154,13 @@ class Levels final : public VersionTaker {
   bool due(std::uint64_t version) const;
   void take(const Catalogue& catalogue, bool to_all);
   void end_taking(bool whole);
+  void finish_together();
   void end_what_is_under_way();
   void note_agreed_words();
   void stop_redundancy(const std::string& why);
   Status new_failure();
   Status still_under_way() const;
-  void agree_at_the_end(std::uint64_t start_ns);
+  bool agree_at_the_end(std::uint64_t start_ns);
 
   OwnNode node_;
   LevelSettings settings_;

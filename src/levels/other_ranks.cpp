@@ -7,8 +7,6 @@
 #include "base/agreement.hpp"
 #include "levels/node_file.hpp"
 #include "levels/pool_drain.hpp"
-#include "levels/sealed_format.hpp"
-#include "pmem/file_device.hpp"
 #include "pool/image.hpp"
 #include "pool/rank_files.hpp"
 
@@ -45,20 +43,12 @@ Status take_newer(const OwnRecord& own, const JobRecord& newest, std::uint32_t r
   return write_job_record(*own.directory, newest, rank);
 }
 
-// The chunks that head and body of an image are in.
-Result<ImageContents> contents_of(const FoundImage& found, const std::string& path) {
-  PERDURE_TRY_ASSIGN(auto reader, NodeImageReader::open(found.version, found.file, found.image));
-  PERDURE_TRY_ASSIGN(const auto device, open_file_device(path, {.read_only = true,
-                                                                .may_be_cut = true,
-                                                                .trust = trust_unless(false)}));
-  const std::uint64_t begin = found.image.offset + sealed_payload_offset;
-  const std::uint64_t bytes = reader.payload_bytes();
-  if (begin > device->size_bytes() || bytes > device->size_bytes() - begin) {
-    return Status(Code::damaged, path, " was cut");
-  }
-  PERDURE_TRY_ASSIGN(auto contents, parse_image({device->base() + begin, bytes}));
-  PERDURE_TRY(device->check());
-  return contents;
+// What an image says of itself. Its shares' heads are in `front`.
+Result<ImageContents> contents_of(NodeImageReader& reader, std::vector<std::byte>& front) {
+  const auto read = [&reader](std::uint64_t offset, std::span<std::byte> out) {
+    return reader.read(offset, out.size(), out.data());
+  };
+  return parse_image_front(reader.payload_bytes(), read, front);
 }
 
 }  // namespace
@@ -209,11 +199,12 @@ Result<OldVersion> old_version_of(const Manifest& manifest) {
   const auto offsets = std::make_shared<std::vector<std::map<std::string, std::uint64_t>>>();
   for (std::uint32_t rank = 0; rank < manifest.job.ranks; ++rank) {
     PERDURE_TRY_ASSIGN(const FoundImage found, find_image(manifest, rank));
-    const std::string path = found.version.path_of(node_file_name(found.file.images.front().rank));
-    PERDURE_TRY_ASSIGN(ImageContents contents, contents_of(found, path));
+    PERDURE_TRY_ASSIGN(auto reader, NodeImageReader::open(found.version, found.file, found.image));
+    std::vector<std::byte> front;
+    PERDURE_TRY_ASSIGN(ImageContents contents, contents_of(reader, front));
     if (!contents.shares.empty()) {
-      return Status(Code::rank_mismatch, path, " was made by ", manifest.job.ranks, " ranks, and ",
-                    contents.shares.begin()->first,
+      return Status(Code::rank_mismatch, reader.path(), " was made by ", manifest.job.ranks,
+                    " ranks, and ", contents.shares.begin()->first,
                     " is committed with it, which no other number of ranks can take over; start ",
                     manifest.job.ranks, " ranks, and close the file");
     }

@@ -184,6 +184,16 @@ void Replication::finish(std::uint64_t patience_ns) {
   waited_ns_ += monotonic_ns() - start_ns;
 }
 
+void Replication::give_up(std::uint64_t patience_ns) {
+  release(UINT64_MAX);  // the phase is the thread's until then
+  const std::lock_guard<std::mutex> exchanging(exchange_mutex_);
+  const Phase now = phase();
+  if (now != Phase::copied && now != Phase::exchanging) return;
+  set_phase(Phase::failed, Status(Code::busy, "version ", under_way_.header.id.version,
+                                  " did not come to other nodes within ", patience_ns / 1'000'000,
+                                  " ms; PERDURE_LEVELS may give it more (patience=)"));
+}
+
 void Replication::end() {
   release(UINT64_MAX);
   const std::lock_guard<std::mutex> exchanging(exchange_mutex_);
@@ -195,10 +205,14 @@ void Replication::stop(const std::string& why) {
   stopped_ =
       Status(Code::io_error, why, "; there is no redundancy between nodes until the next restart");
   node_.say(stopped_.message());
-  // Messages may still be written to its buffers.
-  const std::lock_guard<std::mutex> exchanging(exchange_mutex_);
-  abandoned_.push_back(std::move(under_way_.exchange));
+  abandon();
   members_.clear();
+}
+
+// Messages may still be written to its buffers, and read from its files.
+void Replication::abandon() {
+  const std::lock_guard<std::mutex> exchanging(exchange_mutex_);
+  if (under_way_.exchange) abandoned_.push_back(std::move(under_way_.exchange));
 }
 
 }  // namespace perdure

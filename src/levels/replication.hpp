@@ -65,9 +65,13 @@ class Replication {
   void slice();
   // Until nothing is on its way on this rank, or patience is over.
   void finish(std::uint64_t patience_ns);
+  // After finish(): what is still not whole has failed, so that levels.K4 follows on all ranks.
+  void give_up(std::uint64_t patience_ns);
   // Whatever the phase is, it is over: another rank may have failed while this one still copies.
   void end();
-  // levels.K4, after end(). A failure is reported by the rank that has it.
+  // levels.K4, after end() or give_up(): the files stay as they are.
+  void abandon();
+  // The same, and there is no redundancy any more. A failure is reported by the rank that has it.
   void stop(const std::string& why);
   // Why there is no redundancy any longer, once.
   Status take_stop() { return std::exchange(stopped_, Status::success()); }

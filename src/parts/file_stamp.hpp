@@ -10,7 +10,10 @@
 // It has said before that it changes the file, and when it began to: a change by the job has a time
 // of then or a little later. How much later a change may be is the longest that any took here, and
 // no less than `grace_ns`. Within that time the times can't tell the job's change from another's,
-// and bytes must (CachePart::contradicts_file()).
+// and bytes must (CachePart::contradicts_file()). A change that comes later is said to be
+// another's, and a user decides. Bytes can't: where a part has changed all that it has of the file,
+// they never contradict it, and what somebody else wrote there, however much later, would be
+// overwritten without a word.
 //
 // After another boot the file may be older than its record, because its last changes were lost, and
 // nothing that a job did to it is younger than the boot.

@@ -31,20 +31,30 @@ Status damaged(const std::string& what) {
   return Status(Code::damaged, "a version's image is damaged: ", what);
 }
 
-// Reads an image from its beginning, one padded item after the other.
+// Reads an image of `size_bytes` from its beginning, one padded item after the other, of which the
+// first bytes are in `front`.
 class ImageReader {
  public:
-  explicit ImageReader(std::span<const std::byte> image) : image_(image) {}
+  ImageReader(std::span<const std::byte> front, std::uint64_t size_bytes)
+      : front_(front), size_bytes_(size_bytes) {}
 
   std::uint64_t offset() const { return offset_; }
+  // How many bytes of the image were taken, or should have been.
+  std::uint64_t taken_bytes() const { return taken_bytes_; }
   Result<std::span<const std::byte>> take(std::uint64_t bytes) {
-    if (bytes > image_.size() - offset_) {
-      return damaged("it ends at byte " + std::to_string(image_.size()) + ", before " +
+    const std::uint64_t begin = offset_;
+    PERDURE_TRY(skip(bytes));
+    taken_bytes_ = begin + bytes;
+    if (taken_bytes_ > front_.size()) return damaged("its front is cut");
+    return front_.subspan(begin, bytes);
+  }
+  Status skip(std::uint64_t bytes) {
+    if (bytes > size_bytes_ - offset_) {
+      return damaged("it ends at byte " + std::to_string(size_bytes_) + ", before " +
                      std::to_string(bytes) + " bytes from " + std::to_string(offset_) + " on");
     }
-    const auto taken = image_.subspan(offset_, bytes);
-    offset_ = std::min<std::uint64_t>(offset_ + padded(bytes), image_.size());
-    return taken;
+    offset_ = std::min<std::uint64_t>(offset_ + padded(bytes), size_bytes_);
+    return Status::success();
   }
   template <typename T>
   Result<T> take() {
@@ -55,8 +65,10 @@ class ImageReader {
   }
 
  private:
-  std::span<const std::byte> image_;
+  std::span<const std::byte> front_;
+  std::uint64_t size_bytes_;
   std::uint64_t offset_ = 0;
+  std::uint64_t taken_bytes_ = 0;
 };
 
 Result<Geometry> read_head(const ImageHeadFormat& head) {
@@ -225,8 +237,10 @@ Status Image::read(std::uint64_t offset, std::span<std::byte> out) const {
   return Status::success();
 }
 
-Result<ImageContents> parse_image(std::span<const std::byte> image) {
-  ImageReader reader(image);
+namespace {
+
+// Of the shares the bytes, if the whole image is in `front`.
+Result<ImageContents> parse(ImageReader& reader, bool whole) {
   ImageContents contents;
   PERDURE_TRY_ASSIGN(const auto head, reader.take<ImageHeadFormat>());
   PERDURE_TRY_ASSIGN(contents.geometry, read_head(head));
@@ -241,16 +255,42 @@ Result<ImageContents> parse_image(std::span<const std::byte> image) {
   for (const ArrayEntry& entry : contents.catalogue.arrays) {
     if (entry.shape.mode == ArrayMode::flush) return damaged("it has an array in flush mode");
     contents.copy_offsets.push_back(reader.offset());
-    PERDURE_TRY(reader.take(entry.size_bytes).status());
+    PERDURE_TRY(reader.skip(entry.size_bytes));
     const std::uint64_t table = table_bytes(entry, geometry.block_bytes);
     contents.table_offsets.push_back(table == 0 ? 0 : reader.offset());
-    PERDURE_TRY(reader.take(table).status());
+    PERDURE_TRY(reader.skip(table));
   }
   for (const ShareLengths& share : shares) {
-    PERDURE_TRY_ASSIGN(const auto bytes, reader.take(share.bytes));
-    contents.shares[share.name] = {share.head, bytes};
+    HeldShare& held = contents.shares[share.name];
+    held.head = share.head;
+    if (!whole) {
+      PERDURE_TRY(reader.skip(share.bytes));
+      continue;
+    }
+    PERDURE_TRY_ASSIGN(held.bytes, reader.take(share.bytes));
   }
   return contents;
+}
+
+}  // namespace
+
+Result<ImageContents> parse_image(std::span<const std::byte> image) {
+  ImageReader reader(image, image.size());
+  return parse(reader, true);
+}
+
+Result<ImageContents> parse_image_front(std::uint64_t image_bytes, const ReadImage& read,
+                                        std::vector<std::byte>& front) {
+  constexpr std::uint64_t first_bytes = std::uint64_t{1} << 16;
+  for (std::uint64_t needed = std::min(first_bytes, image_bytes);;) {
+    const std::uint64_t had = front.size();
+    front.resize(needed);
+    PERDURE_TRY(read(had, std::span(front).subspan(had)));
+    ImageReader reader(front, image_bytes);
+    auto contents = parse(reader, false);
+    needed = reader.taken_bytes();
+    if (contents.ok() || needed <= front.size()) return contents;
+  }
 }
 
 Status make_file_of_image(const std::string& path, const RegionIdentity& identity,

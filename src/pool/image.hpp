@@ -81,6 +81,11 @@ struct ImageContents {
   std::map<std::string, HeldShare> shares;   // of the image's bytes, by the companion's name
 };
 Result<ImageContents> parse_image(std::span<const std::byte> image);
+// The same of an image that is elsewhere, without the bytes of shares: no more is read than what
+// says what is in it, which then is in `front`, empty before.
+using ReadImage = std::function<Status(std::uint64_t offset, std::span<std::byte> out)>;
+Result<ImageContents> parse_image_front(std::uint64_t image_bytes, const ReadImage& read,
+                                        std::vector<std::byte>& front);
 
 // Makes `path`: a rank's file whose only version is the image's, in an incarnation that is not
 // below the file's generation, so that what is committed from now on differs from versions of the

@@ -9,6 +9,7 @@
 
 #include "base/agreement.hpp"
 #include "base/commit_watch.hpp"
+#include "capi/parked_pool.hpp"
 #include "mpi/mpi_library.hpp"
 #include "mpi/watch_commits.hpp"
 #include "pool/open_pools.hpp"
@@ -112,6 +113,18 @@ bool WindowPool::has_ranks_of(MPI_Comm comm) const {
   return comparison == MPI_CONGRUENT || comparison == MPI_IDENT;
 }
 
+// MPI's groups have its communicator; one without MPI is that of one rank.
+std::function<void()> WindowPool::find_parked(const std::string& directory, Group& group) {
+  const std::string path = canonical(directory);
+  WindowPool* const known = open_pools().find(path);
+  if (known == nullptr || !known->stays_ || !known->windows_.empty()) return nullptr;
+  const auto* const with_mpi = dynamic_cast<const MpiGroup*>(&group);
+  const bool same = with_mpi != nullptr ? known->has_ranks_of(with_mpi->comm())
+                                        : group.ranks() == 1 && known->group_->ranks() == 1;
+  if (!same) return nullptr;
+  return [path, known] { open_pools().remove(path, known); };
+}
+
 WindowPool* WindowPool::find_on_all(const Status& local, const WindowOptions& options,
                                     MPI_Comm comm) {
   WindowPool* const known = local.ok() ? open_pools().find(directory_of(options)) : nullptr;
@@ -161,6 +174,7 @@ Result<std::unique_ptr<WindowPool>> WindowPool::open(const WindowOptions& option
   std::unique_ptr<WindowPool> pool(new WindowPool(options.pool));
   pool->group_ = group.get();
   pool->stays_ = options.by_environment && has_all_ranks(group->comm());
+  if (pool->stays_) set_parked_pools(find_parked);
   const perdure_options with = options_from(options.pool);
   perdure_pool* handle = nullptr;
   PERDURE_TRY(open_handle(std::move(group), options.pool.path.c_str(), &with, &handle));

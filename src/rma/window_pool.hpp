@@ -6,7 +6,7 @@
 // the same ranks in the same order. The pool of all ranks that PERDURE_WINDOWS names stays open: a
 // program that makes windows again and again would open it each time, which takes twenty times as
 // long as a window. A window of these ranks that names it, or asks for other options, closes it
-// first.
+// first, and so does perdure_open() of it (capi/parked_pool.hpp).
 //
 // A commit and one-sided operations. A rank's contents may be taken when (a) all operations of the
 // epoch have arrived, and (b) none of the next epoch can arrive before the contents are taken.
@@ -23,6 +23,7 @@
 #include <mpi.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -83,6 +84,7 @@ class WindowPool {
   Status check_same(const WindowOptions& options, MPI_Comm comm) const;
   bool has_ranks_of(MPI_Comm comm) const;
   bool is_kept_for(const WindowOptions& options, MPI_Comm comm) const;
+  static std::function<void()> find_parked(const std::string& directory, Group& group);
   Status complete_operations();
   Status check_quiet() const;
   Status settle();

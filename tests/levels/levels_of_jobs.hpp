@@ -36,9 +36,12 @@ struct Start {
   std::vector<std::uint32_t> nodes = {0, 1};  // of each rank
   std::uint64_t restore = 0;                  // a version, instead of the newest one
   std::uint64_t commits = 0;
-  std::uint64_t mark = 0;     // what its versions hold
-  std::uint64_t kill_at = 0;  // call of the group; 0: never
-  std::int64_t late = -1;     // a rank that comes late from every agreement
+  std::uint64_t mark = 0;          // what its versions hold
+  std::uint64_t kill_at = 0;       // call of the group; 0: never
+  std::int64_t late = -1;          // a rank that comes late from every agreement
+  bool hears_no_maxima = false;    // rank 0 gets no answer that it has not waited for at once
+  bool hears_no_messages = false;  // nor what the others send of their images
+  std::string log = {};            // where the process says what it has to say
   bool allow_older = false;
   bool take_last = false;  // the last of its versions is due for every level
   bool lines = false;      // each rank has a named file, with a line for each of its versions
@@ -85,10 +88,13 @@ class LevelsOfJobs : public testing::Test {
     found_->calls = 0;
     const pid_t child = ::fork();
     if (child == 0) {
+      if (!start.log.empty() && std::freopen(start.log.c_str(), "w", stderr) == nullptr) ::_exit(1);
       ThreadJob threads(start.nodes);
       std::atomic<int> code{0};
       threads.run([&](ThreadGroup& own) {
         MortalGroup group(own, found_->calls, start.kill_at, own.rank() == start.late);
+        if (start.hears_no_maxima && own.rank() == 0) group.hear_no_maxima();
+        if (start.hears_no_messages && own.rank() == 0) group.hear_no_messages();
         const Status done = run_rank(group, start);
         if (done.ok()) return;
         if (done.code() != Code::peer_failed) {
@@ -97,6 +103,7 @@ class LevelsOfJobs : public testing::Test {
         code = refused_code;
         threads.end();
       });
+      std::fflush(stderr);
       ::_exit(code);
     }
     int status = 0;

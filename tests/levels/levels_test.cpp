@@ -222,6 +222,55 @@ TEST_F(LevelsOfJobs, the_last_version_of_a_job_is_drained_whatever_is_under_way)
   }
 }
 
+// Rank 0 does not learn in time whether the others have the last version, and the version before is
+// still under way when that is taken.
+TEST_F(LevelsOfJobs, a_rank_without_an_answer_takes_what_the_others_take_and_says_what_it_left) {
+  levels_ = "redundancy=partner;every=1;drain=" + node(9) + ";patience=5s";
+  const std::string log = node(8);
+  for (std::uint64_t commits = 2; commits < 5; ++commits) {
+    clear();
+    fs::create_directories(node(9));
+    fs::permissions(node(9), fs::perms::owner_all);
+    std::uint64_t before = 0;
+    const auto then = [&](const Levels& levels, std::uint64_t version) {
+      const std::uint64_t taken = levels.counters().taken;
+      return std::exchange(before, taken) < taken || version < commits;
+    };
+    Start start{.commits = commits, .mark = commits, .take_last = true, .then = then};
+    start.hears_no_maxima = true;
+    start.log = log;
+    EXPECT_EQ(run(start), 0);
+    std::ostringstream said;
+    said << std::ifstream(log).rdbuf();
+    EXPECT_NE(said.str().find("rank 0: version " + std::to_string(commits)), std::string::npos);
+    EXPECT_NE(said.str().find("`perdure pool drain`"), std::string::npos) << said.str();
+    lose(0);  // what was not agreed on is whole on the other node all the same
+    ASSERT_EQ(run({}), 0);
+    EXPECT_EQ(found_->version, commits);
+    EXPECT_EQ(found_->mark, commits);
+  }
+}
+
+// Nobody waits for what is left of it, so no later version may be exchanged: levels.K4.
+TEST_F(LevelsOfJobs, a_version_that_does_not_come_to_other_nodes_in_time_is_the_last_to_go_there) {
+  levels_ = "redundancy=partner;every=1;drain=" + node(9) + ";patience=1s";
+  fs::create_directories(node(9));
+  fs::permissions(node(9), fs::perms::owner_all);
+  Start start{.commits = 3, .mark = 3, .take_last = true};
+  start.hears_no_messages = true;
+  start.log = node(8);
+  EXPECT_EQ(run(start), 0);
+  std::ostringstream said;
+  said << std::ifstream(node(8)).rdbuf();
+  EXPECT_NE(said.str().find("within 1000 ms"), std::string::npos) << said.str();
+  EXPECT_NE(said.str().find("no redundancy between nodes until"), std::string::npos) << said.str();
+  lose(0);
+  lose(1);
+  ASSERT_EQ(run({}), 0);  // it went to the drain
+  EXPECT_EQ(found_->version, 3U);
+  EXPECT_EQ(found_->mark, 3U);
+}
+
 TEST_F(LevelsOfJobs, what_was_waited_for_is_on_the_level_even_if_the_job_ends_there) {
   for (const bool drained : {false, true}) {
     levels_ =

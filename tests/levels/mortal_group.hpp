@@ -32,6 +32,9 @@ class MortalGroup final : public Group {
     at_ = at;
     what_ = std::move(what);
   }
+  // From then on nothing that it has started to wait for arrives, in time.
+  void hear_no_maxima() { hears_maxima_ = false; }
+  void hear_no_messages() { hears_messages_ = false; }
   std::uint32_t rank() const override { return group_.rank(); }
   std::uint32_t ranks() const override { return group_.ranks(); }
   bool may_be_used_beside() const override { return false; }
@@ -57,15 +60,29 @@ class MortalGroup final : public Group {
   Result<std::unique_ptr<Transfer>> start_receive(std::uint32_t from,
                                                   std::span<std::byte> bytes) override {
     count();
-    return group_.start_receive(from, bytes);
+    return heard(hears_messages_, group_.start_receive(from, bytes));
   }
   Result<std::unique_ptr<Transfer>> start_all_max(std::span<std::uint64_t> values) override {
     count();
-    return group_.start_all_max(values);
+    return heard(hears_maxima_, group_.start_all_max(values));
   }
   Result<std::vector<std::uint32_t>> nodes() override { return group_.nodes(); }
 
  private:
+  // Its words are still where they were given.
+  class Unheard final : public Transfer {
+   public:
+    explicit Unheard(std::unique_ptr<Transfer> transfer) : transfer_(std::move(transfer)) {}
+    Result<bool> done() override { return false; }
+
+   private:
+    std::unique_ptr<Transfer> transfer_;
+  };
+  static Result<std::unique_ptr<Transfer>> heard(bool hears,
+                                                 Result<std::unique_ptr<Transfer>> started) {
+    if (hears || !started.ok()) return started;
+    return std::unique_ptr<Transfer>(std::make_unique<Unheard>(started.take()));
+  }
   void count() {
     const std::uint64_t call = ++calls_;
     if (call == kill_at_) ::_exit(killed_code);
@@ -75,6 +92,8 @@ class MortalGroup final : public Group {
   std::atomic<std::uint64_t>& calls_;
   std::uint64_t kill_at_;
   bool late_;
+  bool hears_maxima_ = true;
+  bool hears_messages_ = true;
   std::uint64_t at_ = 0;
   std::function<void()> what_;
 };

@@ -47,6 +47,48 @@ def test_contents_of_every_mode_and_shape_come_back(tmp_path, mode, shape):
             assert u.shape == u.working.shape == expected.shape and u.mode == mode
 
 
+@pytest.mark.parametrize("dtype", ["f8", "U3"])
+def test_an_array_without_extents_reads_back_as_one(tmp_path, dtype):
+    expected = values((), dtype)
+
+    def check(array):
+        assert array.shape == array.working.shape == array.consistent.shape == ()
+        assert_array_equal(array.consistent, expected)
+
+    with perdure.open(tmp_path / "pool") as pool:
+        u = pool.array("u", (), dtype)
+        one = pool.array("one", 1)
+        pool.restart()
+        u.working[...] = expected
+        pool.commit()
+        assert {each.name: each.shape for each in pool.arrays()} == {"u": (), "one": (1,)}
+    assert perdure.read(tmp_path / "pool")["u"].shape == ()
+    assert perdure.read(tmp_path / "pool")["one"].shape == (1,)
+    with perdure.open(tmp_path / "pool") as pool:  # before the restart only the program can know
+        u = pool.array("u", dtype=None if dtype == "f8" else dtype)
+        one = pool.array("one")
+        pool.restart()
+        check(u)
+        assert one.shape == (1,)
+    with perdure.open(tmp_path / "pool") as pool:
+        pool.restart()
+        one = pool.array("one")
+        u = pool.array("u", dtype=None if dtype == "f8" else dtype)
+        check(u)
+        assert one.shape == (1,)
+
+
+def test_an_array_whose_shape_is_said_anew_has_that(tmp_path):
+    for shape in ((), (1,), ()):
+        with perdure.open(tmp_path / "pool") as pool:
+            u = pool.array("u", shape)
+            pool.restart()
+            u.working[...] = 5
+            pool.commit()
+            assert u.shape == pool.arrays()[0].shape == shape
+        assert perdure.read(tmp_path / "pool")["u"].shape == shape
+
+
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_contents_of_every_dtype_come_back(tmp_path, dtype):
     expected = values((4, 3), dtype)

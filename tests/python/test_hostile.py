@@ -39,6 +39,7 @@ class Options(ctypes.Structure):
         ("delay", ctypes.c_int),
         ("copy_threads", ctypes.c_uint),
         ("keep", ctypes.c_uint),
+        ("levels", ctypes.c_char_p),
     ]
 
 

@@ -267,6 +267,25 @@ def test_ctrl_c_ends_the_runner_of_the_tests_without_a_traceback(tmp_path):
     assert running.returncode == INTERRUPTED and "Traceback" not in err
 
 
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can have a /dev/shm of its own")
+def test_the_runner_of_the_tests_removes_what_ended_jobs_left_and_nothing_else(tmp_path):
+    ctest = tmp_path / "ctest"
+    ctest.write_text("""#!/bin/sh
+        touch /dev/shm/ucx_shm_posix_left /dev/shm/own
+        sleep 5 > /dev/shm/mpich_held 2>/dev/null &
+    """)
+    ctest.chmod(0o755)
+    before = "touch /dev/shm/ucx_shm_posix_before; sleep 0.1"
+    runner = f"{sys.executable} {ROOT / 'tools/run_tests.py'}"
+    ran = subprocess.run(
+        ["sh", ROOT / "tests/kill/own_shm.sh", "sh", "-c", f"{before}; {runner}; ls /dev/shm"],
+        env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}, cwd=tmp_path,
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert "removed 1 files of ended MPI jobs from /dev/shm" in ran.stdout, ran.stderr
+    assert ran.stdout.split()[-3:] == ["mpich_held", "own", "ucx_shm_posix_before"]
+
+
 @pytest.mark.parametrize("number", ["inf", "nan", "1e999", "-1"])
 @pytest.mark.parametrize("words", [
     "sim run t --dram X", "sim sweep t --up-to X", "sim run t --dram 1M --compute X",

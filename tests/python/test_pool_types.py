@@ -58,16 +58,20 @@ def test_dtypes_scalars_and_states_of_python_are_shown_and_dumped(perdure, tmp_p
     began = datetime(2026, 1, 2, tzinfo=timezone.utc)
     with api.open(path) as pool:
         arrays = {name: pool.array(name, (2, 3), dtype) for name, dtype in DTYPES.items()}
+        zero = pool.array("zero", (), "f8")
         pool.scalars(t=0.6, n=-42, done=True, motto="a\x1b[31m", began=began, raw=b"\1")
         pool.state({"step": 3, "l": [1, float("nan"), 1j], "rng": np.random.default_rng(1),
                     "a": np.arange(3), "s": {1}, "big": 2**70, "at": (None, b"x")})  # fmt: skip
         pool.restart()
         for name, array in arrays.items():
             array.working.view("u1")[:] = len(name)
+        zero.working[...] = 2.5
         pool.commit()
         wanted = {name: array.working.copy() for name, array in arrays.items()}
+        wanted["zero"] = zero.working.copy()
     text = shown(perdure, path)
-    for words in ("complex64[2, 3] copy", "float16[2, 3]", "uint16[2, 3]", "bool[2, 3]",
+    for words in ("float64[] copy", "complex64[2, 3] copy", "float16[2, 3]",
+                  "uint16[2, 3]", "bool[2, 3]",
                   "datetime64[ns][2, 3]", "('b', '<f8', (2,))][2, 3]", "float scalar, 0.6",
                   "int scalar, -42", "bool scalar, True", "str scalar, a\\x1b[31m",
                   "datetime scalar, 2026-01-02", "bytes scalar, b'\\x01'",
@@ -77,6 +81,7 @@ def test_dtypes_scalars_and_states_of_python_are_shown_and_dumped(perdure, tmp_p
         assert perdure("pool", "dump", path, name, "-o", tmp_path / "out.npy").code == 0
         found = np.load(tmp_path / "out.npy")
         assert found.dtype == array.dtype and found.tobytes() == array.tobytes(), name
+        assert found.shape == array.shape
     for name, words in (("t", "0.6"), ("n", "-42"), ("motto", "a\\x1b[31m"),
                         ("began", "2026-01-02"), ("done", "True"),
                         ("raw", "b'\\x01'")):  # fmt: skip

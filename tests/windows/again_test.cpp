@@ -17,6 +17,7 @@ class Again : public Windows {
   }
   void TearDown() override {
     ::unsetenv("PERDURE_WINDOWS");
+    ::unsetenv("PERDURE_LOCK_WAIT_MS");
     Windows::TearDown();
   }
 
@@ -112,6 +113,46 @@ TEST_F(Again, a_window_that_names_the_pool_opens_it_anew) {
   MPI_Win_free(&own);
   MPI_Win_free(&beside);
   EXPECT_EQ(open_files(), 0U);
+}
+
+TEST_F(Again, a_program_opens_the_pool_when_no_window_has_it) {
+  MPI_Win win = make();
+  base_of(win)[0] = 7;
+  ASSERT_EQ(perdure_win_commit(win, nullptr), PERDURE_OK) << perdure_last_error();
+  const std::string place = pool("again") + "/world";
+  perdure_pool* own = nullptr;
+  EXPECT_EQ(perdure_open_mpi(MPI_COMM_WORLD, place.c_str(), nullptr, &own), PERDURE_E_BUSY);
+  EXPECT_NE(std::string(perdure_last_error()).find("close it there first"), std::string::npos)
+      << perdure_last_error();
+  MPI_Win_free(&win);
+  for (int i = 0; i < 2; ++i) {
+    const int opened = i == 0 || ranks() > 1
+                           ? perdure_open_mpi(MPI_COMM_WORLD, place.c_str(), nullptr, &own)
+                           : perdure_open(place.c_str(), nullptr, &own);
+    ASSERT_EQ(opened, PERDURE_OK) << perdure_last_error();
+    std::uint64_t version = 0;
+    EXPECT_EQ(perdure_restart(own, &version), PERDURE_OK) << perdure_last_error();
+    EXPECT_GT(version, 0U);
+    EXPECT_EQ(perdure_close(own), PERDURE_OK);
+    win = make();  // it is parked anew
+    MPI_Win_free(&win);
+  }
+}
+
+// Where the ranks of the pool are others, it stays, and nobody waits.
+TEST_F(Again, a_part_of_the_ranks_does_not_close_the_pool_of_all) {
+  if (ranks() == 1) return;
+  MPI_Win win = make();
+  MPI_Win_free(&win);
+  const std::string place = pool("again") + "/world";
+  perdure_pool* own = nullptr;
+  ::setenv("PERDURE_LOCK_WAIT_MS", "0", 1);
+  if (rank() == 0) {
+    EXPECT_NE(perdure_open_mpi(MPI_COMM_SELF, place.c_str(), nullptr, &own), PERDURE_OK);
+  }
+  win = make();
+  EXPECT_NE(win, MPI_WIN_NULL);
+  MPI_Win_free(&win);
 }
 
 TEST_F(Again, twin_windows_have_halves_where_they_were_asked_for) {

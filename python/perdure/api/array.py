@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from perdure.api.device import device_memory
 from perdure.api.errors import InvalidArgument, NotFound, Unsupported, WrongShape, WrongState
-from perdure.api.kinds import Kinds
+from perdure.api.kinds import NO_EXTENTS, Kinds
 from perdure.api.native import _api
 from perdure.api.texts import checked_text
 
@@ -92,6 +92,7 @@ class Array:
         self._consistent: NDArray[Any] | None = None
         self._saving = False  # by a commit in the background
         self._refuses_slices = True
+        self._shape_of_pool = False  # and not what the program says
 
     @property
     def name(self) -> str:
@@ -277,6 +278,15 @@ class Array:
             and info.mode == MODES[self._mode]
         )
 
+    def _settle_shape(self, kinds: Kinds) -> None:
+        """After a restart, when the kinds are known."""
+        if self._shape != (1,) or not kinds.has_no_extents(self._name):
+            return
+        if self._shape_of_pool:
+            self._take_shape(())
+        else:
+            kinds.drop_shape(self._name)
+
     def _take_shape(self, extents: tuple[int, ...]) -> None:
         """The pool has given it other memory."""
         saving = self._saving
@@ -346,17 +356,24 @@ def open_array(
     bare, device = _bare(name, buffer, extents, element)
     code = PLAIN.get(element.str, _BYTE)
     stored = _stored(extents, element)
-    if element.str not in PLAIN:
-        kinds.check(name, _kind(element))
+    kind = _kind(extents, element)
+    if kind:
+        kinds.check(name, kind)
     rule = rank_rule(name, ranks)
     native = pool.array(name, code, stored, MODES[mode], flags, rule, size_bytes, bare)
-    if element.str not in PLAIN:
-        kinds.add(name, _kind(element))
+    if kind:
+        kinds.add(name, kind)
+    elif extents == (1,) and any(each.name == name for each in pool.arrays(0)):
+        kinds.load_at_restart()  # it may have been of shape ()
+        kinds.drop_shape(name)
     return Array(native, name, extents, element, mode, device)
 
 
-def array_info(native: _api.ArrayInfo, dtype: np.dtype[Any] | None) -> ArrayInfo:
-    """What the pool says, with what the program says of the elements."""
+def array_info(
+    native: _api.ArrayInfo, dtype: np.dtype[Any] | None, no_extents: bool = False
+) -> ArrayInfo:
+    """What the pool says, with what the program says of the elements; `no_extents`: their shape is
+    (), if it is one."""
     stored = tuple(native.shape)
     plain = np.dtype(_DTYPES[native.type])
     element = plain if dtype is None else dtype
@@ -370,6 +387,8 @@ def array_info(native: _api.ArrayInfo, dtype: np.dtype[Any] | None) -> ArrayInfo
         extents = stored[:-1]
     elif element != plain:
         raise WrongShape(f"array '{native.name}' is {plain} {stored} in the pool, not {element}")
+    elif no_extents and stored == (1,):
+        extents = ()
     mode = _MODE_NAMES[native.mode]
     return ArrayInfo(
         native.name, extents, element, mode, native.bytes, native.checksums, native.open
@@ -378,7 +397,10 @@ def array_info(native: _api.ArrayInfo, dtype: np.dtype[Any] | None) -> ArrayInfo
 
 def array_infos(pool: _api.Pool, kinds: Kinds, version: int) -> list[ArrayInfo]:
     """Pool.arrays(); 0: the next version."""
-    return [array_info(each, kinds.dtype_of(each.name)) for each in pool.arrays(version)]
+    return [
+        array_info(each, kinds.dtype_of(each.name), kinds.has_no_extents(each.name))
+        for each in pool.arrays(version)
+    ]
 
 
 def rank_rule(name: str, ranks: Ranks | None) -> int:
@@ -396,8 +418,12 @@ def stored_array(
     stored = pool.stored_shape(name, rank_rule(name, ranks))
     known = kinds.dtype_of(name) if dtype is None else _element(name, dtype)
     found = array_info(_held(pool, name), known)
-    tail = () if found.dtype.str in PLAIN else (found.dtype.itemsize,)
-    return replace(found, shape=tuple(stored[: len(stored) - len(tail)]))
+    if found.dtype.str not in PLAIN:
+        return replace(found, shape=tuple(stored[:-1]))
+    if list(stored) == [1]:
+        kinds.load_at_restart()
+        stored = [] if kinds.has_no_extents(name) else stored
+    return replace(found, shape=tuple(stored))
 
 
 def _held(pool: _api.Pool, name: str) -> _api.ArrayInfo:
@@ -456,7 +482,10 @@ def _element(name: str, dtype: DTypeLike) -> np.dtype[Any]:
     return element
 
 
-def _kind(element: np.dtype[Any]) -> str:
+def _kind(extents: tuple[int, ...], element: np.dtype[Any]) -> str:
+    """What perdure.h has no word for; "": nothing."""
+    if element.str in PLAIN:
+        return "" if extents else NO_EXTENTS
     return "dtype " + (element.str if element.fields is None else str(element.descr))
 
 

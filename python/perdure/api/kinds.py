@@ -3,7 +3,8 @@
 
 The pool's own catalogue has the numbers of perdure.h and counts the bytes of scalars. So that bytes
 are never taken for what they are not, pools of Python programs have one more scalar, with the type
-of each scalar and of each array whose dtype is not among those numbers, as JSON.
+of each scalar, of each array whose dtype is not among those numbers, and which arrays have the
+shape (), as JSON.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 NAME = "perdure.python"
 BYTES_MAX = 8192
+NO_EXTENTS = "shape ()"
+"""The kind of an array of one element and of shape (), to which perdure.h gives one extent."""
 
 
 class Kinds:
@@ -41,6 +44,20 @@ class Kinds:
     def add(self, name: str, kind: str) -> None:
         """Notes the kind of `name`, after check(); raises NoSpace if there are too many names."""
         self._store({**self._kinds, name: kind})
+
+    def drop_shape(self, name: str) -> None:
+        """The program says now that `name` has an extent."""
+        if self.has_no_extents(name):
+            self._stored = {each: kind for each, kind in self._stored.items() if each != name}
+            self._store({each: kind for each, kind in self._kinds.items() if each != name})
+
+    def load_at_restart(self) -> None:
+        """Kinds are needed though the program has said none."""
+        self._open()
+
+    def has_no_extents(self, name: str) -> bool:
+        """Whether an array of one element is of shape (), as far as that is known."""
+        return self._kinds.get(name, self._stored.get(name)) == NO_EXTENTS
 
     def dtype_of(self, name: str) -> np.dtype[Any] | None:
         """Of an array that is stored as bytes; None: it is not, or that is not known yet."""

@@ -98,3 +98,17 @@ def dtype_of(entry: _core.ArrayEntry, kinds: dict[str, str]) -> np.dtype | None:
     if found is None or found.hasobject or entry.type != "byte":
         return None
     return found if list(entry.extents)[-1:] == [found.itemsize] else None
+
+
+def extents_of(
+    entry: _core.ArrayEntry, kinds: dict[str, str], own: np.dtype | None
+) -> list[int]:
+    """As Python has them; `own`: dtype_of()."""
+    extents = list(entry.extents)
+    if own is not None:
+        return extents[:-1]
+    if extents != [1] or entry.name not in kinds:
+        return extents
+    from perdure.api.kinds import NO_EXTENTS
+
+    return [] if kinds[entry.name] == NO_EXTENTS else extents

@@ -247,12 +247,12 @@ class Pool:
         pool lacks the array. Without a shape, a dtype that is not among those of perdure.h has to
         be given before restart().
         """
+        of_pool = shape is None
         if shape is None:
             held = stored_array(self._native, self._kinds, name, dtype, ranks)
             shape, dtype = held.shape, held.dtype
             mode = mode or held.mode  # type: ignore[assignment]
             checksums = held.checksums if checksums is None else checksums
-        flags = array_flags(checksums, marks, compare)
         made = open_array(
             self._native,
             self._kinds,
@@ -260,11 +260,11 @@ class Pool:
             shape,
             float if dtype is None else dtype,
             mode or "copy",
-            flags,
+            array_flags(checksums, marks, compare),
             buffer,
             ranks,
         )
-        made._refuses_slices = self._refuses_slices
+        made._refuses_slices, made._shape_of_pool = self._refuses_slices, of_pool
         self._arrays.append(made)
         if box is not None:
             made.box(*box)
@@ -423,9 +423,14 @@ class Pool:
         self._flush_files()
         version = self._native.restart()
         self._restarted = True
-        self._kinds.restored()
+        self._take_kinds()
         self._states.load()
         return version or None
+
+    def _take_kinds(self) -> None:
+        self._kinds.restored()
+        for array in self._arrays:
+            array._settle_shape(self._kinds)
 
     def commit(self) -> int:
         """Makes all arrays and scalars durable as one new version of all ranks; its number.
@@ -527,7 +532,7 @@ class Pool:
             stored = tuple(info.shape)
             array._take_shape(stored if array.dtype.str in PLAIN else stored[:-1])
         self._restarted = True
-        self._kinds.restored()
+        self._take_kinds()
         self._states.load()
 
     def delete_version(self, version: int) -> None:

@@ -19,7 +19,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perdure.api.errors import Busy, Damaged, NotFound
-from perdure.api.meanings import NUMPY_TYPES, OF_PYTHON, dtype_of, kinds_of, scalar_value
+from perdure.api.meanings import (
+    NUMPY_TYPES,
+    OF_PYTHON,
+    dtype_of,
+    extents_of,
+    kinds_of,
+    scalar_value,
+)
 from perdure.api.state.stored import NAME_PREFIX, is_empty, unpack
 from perdure.api.texts import checked_path
 from perdure.core import load_core
@@ -258,8 +265,8 @@ def _wholes(
             own = dtype_of(entry, kinds)
             dtype = np.dtype(NUMPY_TYPES[entry.type]) if own is None else own
             cut = slice(None) if own is None else slice(None, -1)
-            extents = tuple(entry.extents[cut])
             box = boxes.get((entry.name, entry.part))
+            extents = tuple(entry.extents[cut] if box else extents_of(entry, kinds, own))
             shape = tuple(box.global_shape[cut]) if box else extents
             first = tuple(box.first[cut]) if box else (0,) * len(extents)
             key = label if box or of_all == 1 else f"{label}.rank{rank}"

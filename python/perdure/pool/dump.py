@@ -7,7 +7,7 @@ import io
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from perdure.api.meanings import NUMPY_TYPES, dtype_of, kinds_of, scalar_value
+from perdure.api.meanings import NUMPY_TYPES, dtype_of, extents_of, kinds_of, scalar_value
 from perdure.core import load_core
 from perdure.failures import Failed
 from perdure.pool.names import state_name
@@ -67,11 +67,15 @@ def _array(pool: str, rank: int, name: str, catalogue: _core.Catalogue | None) -
 
     kind, extents, content = _content(pool, rank, name)
     dtype, shape = numpy.dtype(NUMPY_TYPES[kind]), list(extents)
+    kinds = kinds_of(catalogue)
     for entry in catalogue.arrays if catalogue else ():
-        own = dtype_of(entry, kinds_of(catalogue)) if entry.name == name else None
-        if own is not None and shape[-1:] == [own.itemsize]:
-            kind, dtype, shape = one_line(str(own)), own, shape[:-1]
-            break
+        if entry.name != name or list(entry.extents) != shape:
+            continue
+        own = dtype_of(entry, kinds)
+        shape = extents_of(entry, kinds, own)
+        if own is not None:
+            kind, dtype = one_line(str(own)), own
+        break
     array = numpy.frombuffer(content, dtype).reshape(shape)
     return Dumped(f"{one_line(name)}: {kind}{shape} of rank {rank}", str(array), content, array)
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING
 
-from perdure.api.meanings import OF_PYTHON, Typed, dtype_of, scalar_value
+from perdure.api.meanings import OF_PYTHON, Typed, dtype_of, extents_of, scalar_value
 from perdure.pool.names import is_state
 from perdure.screen import one_line
 
@@ -45,9 +45,8 @@ def array_text(entry: _core.ArrayEntry, kinds: dict[str, str]) -> str:
     if is_state(entry.name):
         return f"state, {entry.mode}"
     dtype = dtype_of(entry, kinds)
-    if dtype is None:
-        return f"{entry.type}{list(entry.extents)} {entry.mode}"
-    return f"{one_line(str(dtype))}{list(entry.extents)[:-1]} {entry.mode}"
+    kind = entry.type if dtype is None else one_line(str(dtype))
+    return f"{kind}{extents_of(entry, kinds, dtype)} {entry.mode}"
 
 
 def _shown(found: Typed) -> str:

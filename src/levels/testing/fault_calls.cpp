@@ -75,6 +75,7 @@ unsigned calls() {
 using perdure::faults::is_below;
 using perdure::faults::judge;
 using perdure::faults::may_go_on;
+using perdure::faults::plan;
 using perdure::faults::real;
 using perdure::faults::Verdict;
 
@@ -103,6 +104,15 @@ int renameat(int old_folder, const char* from, int folder, const char* to) noexc
 int renameat2(int old_folder, const char* from, int folder, const char* to,
               unsigned flags) noexcept {
   static const auto next = real<int (*)(int, const char*, int, const char*, unsigned)>("renameat2");
+  if (plan.no_renames_over_nothing && flags != 0 && is_below(folder)) {
+    errno = EINVAL;
+    return -1;
+  }
+  return !is_below(folder) || may_go_on(true) ? next(old_folder, from, folder, to, flags) : -1;
+}
+
+int linkat(int old_folder, const char* from, int folder, const char* to, int flags) noexcept {
+  static const auto next = real<int (*)(int, const char*, int, const char*, int)>("linkat");
   return !is_below(folder) || may_go_on(true) ? next(old_folder, from, folder, to, flags) : -1;
 }
 

@@ -3,8 +3,8 @@
 // System calls of this program that change files below one directory, counted, and made to fail or
 // to kill the process in place of one of them.
 //
-// fault_calls.cpp defines write, fsync, renameat, renameat2, unlinkat, mkdir and openat with
-// O_CREAT, so a program that links it calls those.
+// fault_calls.cpp defines write, fsync, renameat, renameat2, linkat, unlinkat, mkdir and, with
+// O_CREAT, openat, so a program that links it calls those.
 #pragma once
 
 #include <cstdint>
@@ -24,6 +24,7 @@ struct Plan {
   unsigned at_call = 0;  // the first one is 1
   Fault fault = Fault::none;
   int error = 0;
+  bool no_renames_over_nothing = false;  // below it, as on NFS
 };
 
 // Counts from here on.
