@@ -209,7 +209,6 @@ inline std::string make_node(const Job& job, std::uint32_t rank) {
 inline OpenOptions options_of_losses(Levels& levels) {
   OpenOptions options;
   options.job_name = "losses";
-  options.lock_wait_ms = 0;
   options.geometry = {16384, 4096, 4096, 2};
   options.pool.taker = &levels;
   return options;
