@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
@@ -93,6 +94,9 @@ void bind_contents(nb::module_& core) {
       });
 }
 
+// Memory that is filled.
+using Bytes = nb::ndarray<std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
 // An array's bytes, and where they are in a file.
 struct ArrayPlace {
   nb::bytes bytes;
@@ -105,6 +109,20 @@ void bind_reports(nb::module_& core) {
       .def_ro("bytes", &ArrayPlace::bytes)
       .def_ro("file", &ArrayPlace::file)
       .def_ro("offset", &ArrayPlace::offset);
+  nb::class_<ArrayReader>(core, "ArrayReader", "An array of a version, read in pieces.")
+      .def_prop_ro("size_bytes", &ArrayReader::size_bytes)
+      .def(
+          "read_into",
+          [](ArrayReader& array, std::uint64_t first, const Bytes& to) {
+            const nb::gil_scoped_release released;
+            const Status read =
+                array.read(first, to.size(), reinterpret_cast<std::byte*>(to.data()));
+            if (read.code() == Code::busy) return false;
+            raise_on_failure(read);
+            return true;
+          },
+          nb::arg("first"), nb::arg("to"),
+          "Fills `to` from byte `first` on; False: a job has stored over the version meanwhile.");
   nb::enum_<Severity>(core, "Severity", nb::is_arithmetic())
       .value("fine", Severity::fine)
       .value("crash", Severity::crash)
@@ -189,6 +207,17 @@ void bind_pools(nb::module_& core) {
       },
       nb::arg("directory"), nb::arg("rank"), nb::arg("name"), nb::arg("part"), nb::arg("version"),
       "An array in a version that a report lists; None: a job has stored over it meanwhile.");
+  core.def(
+      "open_array",
+      [](const std::string& directory, std::uint32_t rank, const std::string& name,
+         std::uint64_t version) -> std::optional<ArrayReader> {
+        auto opened = ArrayReader::open(directory, rank, name, version);
+        if (opened.status().code() == Code::busy) return std::nullopt;
+        return value_or_raise(std::move(opened));
+      },
+      nb::arg("directory"), nb::arg("rank"), nb::arg("name"), nb::arg("version"),
+      "An array in a version that a report lists, to be read in pieces; None: a job has stored "
+      "over it meanwhile.");
   core.def(
       "remove_pool",
       [](const std::string& directory, bool any_owner) {

@@ -5,9 +5,10 @@ The program bench_state measures the first. Then four ranks keep a square of dou
 in a file of parallel HDF5, both on tmpfs, and 1, 2, 3 and 8 ranks take it back: each rank has a
 block of it, of which it touches every page. The time is from before the pool, or the file, is
 opened, until the slowest rank has its block; Perdure's is by then in rank files of the new job, too
-(twin mode). HDF5 reads independently, and collectively; the faster one counts.
+(twin mode). HDF5 reads independently, and collectively; the faster one counts. The same of shards
+of PyTorch is in state_dcp.py.
 
-    n-to-m-HDF5   take_ms, rival_ms, ratio_to_rival, by `ranks`
+    n-to-m-HDF5, n-to-m-dcp   take_ms, rival_ms, ratio_to_rival, by `ranks`
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from perdure.programs import Program, ProgramFailed, find_programs
 from perdure.progress import progress
 from perdure_bench.facts import Fact, run_program, take_turns
 from perdure_bench.solver import job_output, pool_directory
+from perdure_bench.state_dcp import against_dcp, python_with_torch
 
 SUMMARY = "arrays that change their size, come and go, and jobs that change their ranks"
 _OLD = 4
@@ -35,6 +37,11 @@ def measure(quick: bool) -> Iterator[Fact]:
     """The facts, as they come; `quick` is a check within a minute. Raises ProgramFailed."""
     yield from run_program("bench_state", ["--quick"] if quick else [])
     yield from _against_hdf5(quick)
+    python = python_with_torch()
+    if python is None:
+        _skip("n-to-m-dcp", "there is no PyTorch: PERDURE_TORCH_PYTHON names a Python that has it")
+    else:
+        yield from against_dcp(python, quick, _NEW, _facts)
 
 
 def _skip(case: str, why: str) -> None:

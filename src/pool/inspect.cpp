@@ -310,28 +310,78 @@ Result<DumpedArray> dump_array(const std::string& directory, std::uint32_t rank,
   return read_array(directory, rank, name, part, version);
 }
 
-Result<DumpedArray> read_array(const std::string& directory, std::uint32_t rank,
-                               const std::string& name, std::uint32_t part, std::uint64_t version) {
+namespace {
+
+struct OpenArray {
+  OpenRank rank;
+  std::string path;
+  Catalogue catalogue;
+  ArrayEntry entry;
+};
+
+Result<OpenArray> open_array(const std::string& directory, std::uint32_t rank,
+                             const std::string& name, std::uint32_t part, std::uint64_t version) {
   PERDURE_TRY_ASSIGN(const auto opened, Directory::open(directory, Trust::anyone));
   PERDURE_TRY_ASSIGN(const auto job, read_job_record(opened));
-  const std::string path = opened.path_of(current_rank_file(opened, job, rank));
+  std::string path = opened.path_of(current_rank_file(opened, job, rank));
   PERDURE_TRY_ASSIGN(auto open, open_rank(path));
   const Slots slots(*open.device, open.region);
-  const SlotView view = slots.read(slots.slot_of(version));
+  SlotView view = slots.read(slots.slot_of(version));
   if (!view.body || view.body->version != version) return overtaken(slots, version);
-  const auto entry = view.body->find_array(name, part);
+  auto entry = view.body->find_array(name, part);
   if (!entry) {
     return Status(Code::not_found, "version ", version, " of rank ", rank, " has no array ",
                   quoted(name));
   }
-  DumpedArray dumped{version, entry->shape, std::vector<std::byte>(entry->size_bytes), path,
-                     entry->copy_offset(entry->copy)};
-  const Status read = verify_and_copy(*open.device, *entry, open.region.geometry.block_bytes,
+  ArrayEntry found = *entry;
+  return OpenArray{std::move(open), std::move(path), std::move(*view.body), std::move(found)};
+}
+
+}  // namespace
+
+Result<DumpedArray> read_array(const std::string& directory, std::uint32_t rank,
+                               const std::string& name, std::uint32_t part, std::uint64_t version) {
+  PERDURE_TRY_ASSIGN(const auto array, open_array(directory, rank, name, part, version));
+  const auto& [open, path, catalogue, entry] = array;
+  DumpedArray dumped{version, entry.shape, std::vector<std::byte>(entry.size_bytes), path,
+                     entry.copy_offset(entry.copy)};
+  const Status read = verify_and_copy(*open.device, entry, open.region.geometry.block_bytes,
                                       dumped.bytes.data(), nullptr);
-  PERDURE_TRY(check_still_there(slots, version, view.body->incarnation));
+  PERDURE_TRY(check_still_there(Slots(*open.device, open.region), version, catalogue.incarnation));
   PERDURE_TRY(read);
   PERDURE_TRY(open.device->check());
   return dumped;
+}
+
+ArrayReader::ArrayReader(std::unique_ptr<Device> device, Region region, const Catalogue& catalogue,
+                         StoredArray array)
+    : device_(std::move(device)),
+      region_(std::move(region)),
+      version_(catalogue.version),
+      incarnation_(catalogue.incarnation),
+      array_(std::move(array)) {}
+
+Result<ArrayReader> ArrayReader::open(const std::string& directory, std::uint32_t rank,
+                                      const std::string& name, std::uint64_t version) {
+  PERDURE_TRY_ASSIGN(auto found, open_array(directory, rank, name, 0, version));
+  PERDURE_TRY_ASSIGN(auto file, open_file(found.path, FileAccess::read, Trust::anyone));
+  auto array = StoredArray::open(std::move(file), found.path, found.entry,
+                                 found.rank.region.geometry.block_bytes);
+  PERDURE_TRY(check_still_there(Slots(*found.rank.device, found.rank.region), version,
+                                found.catalogue.incarnation));
+  PERDURE_TRY(array.status());
+  return ArrayReader(std::move(found.rank.device), std::move(found.rank.region), found.catalogue,
+                     array.take());
+}
+
+Status ArrayReader::read(std::uint64_t first, std::uint64_t count, std::byte* to) {
+  if (first > size_bytes() || count > size_bytes() - first) {
+    return Status(Code::invalid_argument, "bytes ", first, " to ", first, " + ", count,
+                  " reach beyond the ", size_bytes(), " that the array has");
+  }
+  const Status read = array_.read(first, count, to);
+  PERDURE_TRY(check_still_there(Slots(*device_, region_), version_, incarnation_));
+  return read;
 }
 
 namespace {

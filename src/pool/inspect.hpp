@@ -10,16 +10,20 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/status.hpp"
+#include "pmem/device.hpp"
+#include "pmem/region.hpp"
 #include "pool/catalogue.hpp"
 #include "pool/job_record.hpp"
 #include "pool/judgement.hpp"
 #include "pool/retained.hpp"
 #include "pool/slots.hpp"
+#include "pool/stored_array.hpp"
 
 namespace perdure {
 
@@ -93,6 +97,28 @@ Result<DumpedArray> dump_array(const std::string& directory, std::uint32_t rank,
 // The same of a version that a report lists, which is not looked for again.
 Result<DumpedArray> read_array(const std::string& directory, std::uint32_t rank,
                                const std::string& name, std::uint32_t part, std::uint64_t version);
+
+// An array of a version that a report lists, read in pieces, of which each is compared with its
+// checksums. It stays open, and a job may go on with the pool meanwhile: read() is Code::busy, and
+// what `to` has of no use, if it has stored over that version. One thread at a time.
+class ArrayReader {
+ public:
+  static Result<ArrayReader> open(const std::string& directory, std::uint32_t rank,
+                                  const std::string& name, std::uint64_t version);
+  // Bytes [first, first + count); Code::invalid_argument if it has not so many.
+  Status read(std::uint64_t first, std::uint64_t count, std::byte* to);
+  std::uint64_t size_bytes() const { return array_.size_bytes(); }
+
+ private:
+  ArrayReader(std::unique_ptr<Device> device, Region region, const Catalogue& catalogue,
+              StoredArray array);
+
+  std::unique_ptr<Device> device_;
+  Region region_;
+  std::uint64_t version_;
+  std::uint64_t incarnation_;
+  StoredArray array_;
+};
 
 // Notes the directory as the pool's place, after it was moved or copied (pool_directory.hpp,
 // pool.F5). Nothing else changes.

@@ -7,18 +7,23 @@
 #include <sys/inotify.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <random>
 #include <set>
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "pmem/file_device.hpp"
 #include "pool/inspect.hpp"
 #include "pool/job_record.hpp"
 #include "temporary_directory.hpp"
+#include "test_seed.hpp"
 
 namespace perdure {
 namespace {
@@ -193,6 +198,61 @@ TEST_F(PoolDirectory, inspection_finds_damage_in_the_data) {
   EXPECT_EQ(inspect_pool(base_ + "/one", {}).value().worst(), Severity::fine);
   EXPECT_EQ(inspect_pool(base_ + "/one", {true}).value().worst(), Severity::damage);
   EXPECT_EQ(dump_array(base_ + "/one", 0, "u").status().code(), Code::damaged);
+}
+
+TEST_F(PoolDirectory, pieces_of_an_array_are_read_and_only_their_blocks_are_compared) {
+  const std::uint64_t bytes = 1'000'003;  // some blocks of 64 KiB, and a part of one
+  auto pool = open("large").take();
+  auto* array =
+      pool->open_array("u", {ArrayType::byte, ArrayMode::twin, true, {bytes}}, {}).value();
+  ASSERT_TRUE(pool->restart().ok());
+  std::mt19937_64 random(test_seed());
+  std::vector<std::byte> stored(bytes);
+  for (std::byte& each : stored) each = static_cast<std::byte>(random() & 0xff);
+  std::memcpy(array->working(), stored.data(), bytes);
+  ASSERT_TRUE(pool->commit().ok());
+  auto reader = ArrayReader::open(base_ + "/large", 0, "u", 1).take();
+  ASSERT_EQ(reader.size_bytes(), bytes);
+  std::vector<std::byte> found(bytes);
+  const auto read_equal = [&](std::uint64_t first, std::uint64_t count) {
+    return reader.read(first, count, found.data()).ok() &&
+           std::memcmp(found.data(), stored.data() + first, count) == 0;
+  };
+  EXPECT_TRUE(read_equal(0, bytes));
+  EXPECT_TRUE(read_equal(bytes, 0));
+  for (int i = 0; i < 300; ++i) {
+    const std::uint64_t first = random() % bytes;
+    const std::uint64_t most =
+        i % 2 == 0 ? bytes - first : std::min<std::uint64_t>(500, bytes - first);
+    EXPECT_TRUE(read_equal(first, random() % (most + 1))) << first;
+  }
+  EXPECT_EQ(reader.read(bytes - 1, 2, found.data()).code(), Code::invalid_argument);
+  EXPECT_EQ(reader.read(~0ULL, 2, found.data()).code(), Code::invalid_argument);
+  const ArrayEntry entry = inspect_pool(base_ + "/large", {}).value().ranks[0].catalogue->arrays[0];
+  std::fstream file(base_ + "/large/rank-00000", std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(static_cast<std::streamoff>(entry.copy_offset(entry.copy) + 200'000));
+  file.put(static_cast<char>(~std::to_integer<int>(stored[200'000])));
+  file.close();
+  EXPECT_EQ(reader.read(150'000, 300'000, found.data()).code(), Code::damaged);
+  EXPECT_EQ(reader.read(199'000, 10, found.data()).code(), Code::damaged);  // in the same block
+  EXPECT_TRUE(read_equal(300'000, 700'000));
+}
+
+TEST_F(PoolDirectory, pieces_of_a_version_that_was_stored_over_are_refused) {
+  auto pool = open("one").take();
+  auto* array = pool->open_array("u", {ArrayType::int64, ArrayMode::copy, true, {100}}, {}).value();
+  ASSERT_TRUE(pool->restart().ok());
+  ASSERT_TRUE(pool->commit().ok());
+  auto reader = ArrayReader::open(base_ + "/one", 0, "u", 1).take();
+  std::array<std::byte, 800> found;
+  EXPECT_TRUE(reader.read(0, found.size(), found.data()).ok());
+  for (int i = 0; i < 3; ++i) {
+    reinterpret_cast<std::uint64_t*>(array->working())[3] = 5;
+    ASSERT_TRUE(pool->commit().ok());
+  }
+  EXPECT_EQ(reader.read(0, found.size(), found.data()).code(), Code::busy);
+  EXPECT_EQ(ArrayReader::open(base_ + "/one", 0, "u", 1).status().code(), Code::busy);
+  EXPECT_EQ(ArrayReader::open(base_ + "/one", 0, "v", 4).status().code(), Code::not_found);
 }
 
 TEST_F(PoolDirectory, removal_takes_the_pool_and_nothing_else) {

@@ -77,12 +77,14 @@ Status StoredArray::read_table() {
                 ": its table of checksums is damaged");
 }
 
-Status StoredArray::check_blocks() const {
+// Bytes [begin, end) of the array, which are whole blocks, lie at `bytes`.
+Status StoredArray::check_blocks(std::uint64_t begin, std::uint64_t end,
+                                 const std::byte* bytes) const {
   if (table_.empty()) return Status::success();
-  for (std::uint64_t at = begin_; at < end_; at += block_bytes_) {
-    const std::uint64_t count = std::min(block_bytes_, end_ - at);
-    const std::byte* const bytes = slice_.data() + (at - begin_);
-    if (block_checksum(entry_.checksum, block_bytes_, bytes, count) != table_[at / block_bytes_]) {
+  for (std::uint64_t at = begin; at < end; at += block_bytes_) {
+    const std::uint64_t count = std::min(block_bytes_, end - at);
+    const std::byte* const block = bytes + (at - begin);
+    if (block_checksum(entry_.checksum, block_bytes_, block, count) != table_[at / block_bytes_]) {
       return damaged(at, at + count);
     }
   }
@@ -104,7 +106,7 @@ Status StoredArray::load(std::uint64_t first, std::uint64_t count) {
   PERDURE_TRY(read_(offset_ + begin, end - begin, slice_.data()));
   begin_ = begin;
   end_ = end;
-  const Status whole = check_blocks();
+  const Status whole = check_blocks(begin_, end_, slice_.data());
   if (!whole.ok()) end_ = 0;
   return whole;
 }
@@ -112,10 +114,32 @@ Status StoredArray::load(std::uint64_t first, std::uint64_t count) {
 Status StoredArray::read(std::uint64_t first, std::uint64_t count, std::byte* to) {
   // Where nothing is compared here a slice would be one more copy of a long run.
   if (table_.empty() && count >= direct_bytes) return read_(offset_ + first, count, to);
-  return read_pieces(first, count, [&to](std::span<const std::byte> piece) {
+  const auto take = [&to](std::span<const std::byte> piece) {
     std::memcpy(to, piece.data(), piece.size());
     to += piece.size();
-  });
+  };
+  while (count > 0) {
+    const std::uint64_t to_border = block_bytes_ - first % block_bytes_;
+    const std::uint64_t direct = to_border == block_bytes_ ? whole_blocks(first, count) : 0;
+    const std::uint64_t bytes = direct != 0 ? direct : std::min(count, to_border);
+    if (direct != 0) {
+      PERDURE_TRY(read_(offset_ + first, bytes, to));
+      PERDURE_TRY(check_blocks(first, first + bytes, to));
+      to += bytes;
+    } else {
+      PERDURE_TRY(read_pieces(first, bytes, take));
+    }
+    first += bytes;
+    count -= bytes;
+  }
+  return Status::success();
+}
+
+// As many of `count` bytes from a block's first one on as are whole blocks; a slice at most, whose
+// checksums find it in the cache.
+std::uint64_t StoredArray::whole_blocks(std::uint64_t first, std::uint64_t count) const {
+  if (first + count == entry_.size_bytes && count <= slice_bytes_) return count;
+  return std::min(count / block_bytes_ * block_bytes_, slice_bytes_);
 }
 
 Status StoredArray::read_pieces(std::uint64_t first, std::uint64_t count, const Take& take) {

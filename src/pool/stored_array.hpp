@@ -4,7 +4,7 @@
 // without mapping the file.
 //
 // What was read of a rank's file was compared with its checksums, if the array has them: whole
-// blocks, and each once while reads go forward. A slice is all the memory that it takes.
+// blocks, and each once while small reads go forward. A slice is all the memory that it takes.
 //
 // Threads: one at a time. Failure: Code::damaged names the byte range, as verify_and_copy() does.
 #pragma once
@@ -36,7 +36,8 @@ class StoredArray {
   static StoredArray in_image(Read read, std::string path, const ArrayEntry& entry,
                               std::uint64_t offset);
 
-  // Bytes [first, first + count), which it has.
+  // Bytes [first, first + count), which it has. Whole blocks are read to where they go, and
+  // compared there: with an error, `to` may have what is damaged.
   Status read(std::uint64_t first, std::uint64_t count, std::byte* to);
   // The same in pieces, in order, without a copy of its own; a piece is gone with the next one.
   using Take = std::function<void(std::span<const std::byte> piece)>;
@@ -51,7 +52,8 @@ class StoredArray {
               std::uint64_t block_bytes);
   Status read_table();
   Status load(std::uint64_t first, std::uint64_t count);
-  Status check_blocks() const;
+  Status check_blocks(std::uint64_t begin, std::uint64_t end, const std::byte* bytes) const;
+  std::uint64_t whole_blocks(std::uint64_t first, std::uint64_t count) const;
   Status damaged(std::uint64_t begin, std::uint64_t end) const;
 
   Read read_;

@@ -212,6 +212,13 @@ kept = perdure.torch.Checkpoint("pool")
 _SHARDS = _TRAINING + """
 state = {"model": model.state_dict()}
 """
+_SAVED = _SHARDS + """
+import torch.distributed as dist
+import torch.distributed.checkpoint as dcp
+from perdure.torch import PoolWriter
+dist.init_process_group("gloo", rank=0, world_size=1, store=dist.HashStore())
+writer, group = PoolWriter("pool"), dist.new_group(backend="gloo")
+"""
 
 HOW: dict[str, list[How]] = {
     "README.md": [
@@ -346,7 +353,11 @@ HOW: dict[str, list[How]] = {
     "docs/torch.md": [
         Python(_TRAINING, torch=True, times=2, other={"epochs(90)": "epochs(3)"}),
         Python(_TRAINING, torch=True, times=2, other={"0, 90)": "0, 3)"}),
-        Python(_STREAMS, torch=True), Python(_SHARDS, torch=True),
+        Python(_STREAMS, torch=True), Python(_SHARDS, torch=True), Python(_SAVED, torch=True),
+        Same("examples/shards.py"),
+        Run("cp $EXAMPLES/shards.py .; export OMP_NUM_THREADS=1\n", {"40 23": "40 23 || true"},
+            after="torchrun --nproc-per-node 1 shards.py $PWD/../pmem/run 45 | "
+            "grep 'begin at step 45'\n", needs=("torchrun",)),
     ],
     "docs/tracing.md": [
         Run(_TRIAD, needs=("perdure-clang",)),

@@ -143,6 +143,8 @@ def surroundings(tmp_path_factory, place):
     for folder in ("home", "work", "pmem", "scratch/job"):
         (place / folder).mkdir(parents=True)
     path = f"{commands}:{BUILD / 'trace/bin'}:{ROOT}:{os.environ['PATH']}"
+    if TORCH is not None:
+        path += f":{Path(TORCH).parent}"  # torchrun
     return {
         **{name: value for name, value in os.environ.items()
            if not name.startswith(("PERDURE_", "SLURM_"))},

@@ -157,6 +157,27 @@ with Checkpoint(path) as kept:
 """, memory_path / "run")  # fmt: skip
 
 
+def test_a_checkpoint_has_room_for_two_states_and_without_more_keeps_the_old_one(memory_path):
+    run("""
+import perdure.torch.block_writer as writing
+kept = Checkpoint(path)
+kept.save({"u": torch.full((1 << 24,), 1.5)})
+room = sum(file.stat().st_blocks * 512 for file in path.rglob("*"))
+assert 2 * (64 << 20) <= room < 2.2 * (64 << 20), room
+class Full:
+    NoSpace, Error = perdure.NoSpace, perdure.Error
+    def open(self, *where, **options):
+        raise perdure.NoSpace("full")
+whole, writing.perdure = writing.perdure, Full()
+refused(perdure.NoSpace, "full", kept.save, {"u": torch.ones(2 << 24)})
+writing.perdure = whole
+assert kept.load()["u"].eq(1.5).all() and kept.number == 1
+assert kept.save({"u": torch.full((2 << 22,), 2.5)}) == 2
+assert kept.load()["u"].eq(2.5).all() and len(list(path.iterdir())) == 1
+kept.close()
+""", memory_path / "run")  # fmt: skip
+
+
 def test_a_save_in_the_background_may_be_followed_by_changes_at_once(memory_path):
     run("""
 kept = Checkpoint(path)
@@ -411,7 +432,7 @@ def test_a_crafted_checkpoint_is_an_error_and_runs_nothing(memory_path):
     count = int(os.environ.get("PERDURE_FUZZ_INPUTS", "3000"))
     run(f"seed, count = {seed}, {count}" + """
 import json
-from perdure.torch.blocks import Blocks
+from perdure.torch.blocks import Blocks, InMemory
 from perdure.torch.tensors import decode_state, encode_state
 
 def checkpoint(text, entries, memory):
@@ -420,7 +441,7 @@ def checkpoint(text, entries, memory):
     whole = bytearray(len(head).to_bytes(8, "little") + head)
     whole += bytes(4096 - len(whole))
     whole[2048:2048 + len(memory)] = memory
-    return Blocks(memoryview(bytes(whole)), "crafted")
+    return Blocks(InMemory(memoryview(bytes(whole))), "crafted")
 
 memory = bytes(range(64))
 entry = {"key": "0", "kind": "uint8", "shape": [64], "room": 64, "offset": 2048, "size": 64}

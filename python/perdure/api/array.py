@@ -229,6 +229,11 @@ class Array:
     def __repr__(self) -> str:
         return f"Array('{self._name}', {self._shape}, {self._dtype.str}, mode='{self._mode}')"
 
+    def _lent(self) -> NDArray[Any]:
+        """`working`, for Perdure's own modules: slices of it may be alive in commits, which do not
+        look for them, and nothing is stored through them any more then."""
+        return self._on(self._native.working())
+
     def _on(self, memory: memoryview) -> NDArray[Any]:
         if 0 in self._shape:
             return np.empty(self._shape, self._dtype)

@@ -15,7 +15,6 @@ import json
 import math
 import re
 import struct
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,11 +28,10 @@ import perdure
 from perdure import _core
 
 _ALIGN = 64
-_LENGTH_BYTES = 8
-_FORMAT = 2
+LENGTH_BYTES = 8
+FORMAT = 2
 _NAME = re.compile(r"layout-([0-9]{5})")
-# The version that others may refer to, and the one after it.
-_KEEP = 2
+_SLAB_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -65,7 +63,23 @@ class Block:
     def room_bytes(self) -> int:
         """What it gets in a new pool; bytes may grow, tensors do not."""
         wanted = 2 * self.size_bytes if isinstance(self.contents, bytes) else self.size_bytes
-        return _aligned(wanted)
+        return aligned(wanted)
+
+    def entry(self) -> dict[str, Any]:
+        """Its entry in the index of a new pool, without a place."""
+        room = self.room_bytes()
+        return {
+            "key": self.key, "kind": self.kind, "shape": self.shape, "room": room, "offset": 0,
+            "size": room,
+        }  # fmt: skip
+
+    def fits(self, entry: Mapping[str, Any]) -> bool:
+        """Whether it can have the place of an entry."""
+        return (
+            self.kind == entry["kind"]
+            and self.shape == entry["shape"]
+            and self.size_bytes <= int(entry["room"])
+        )
 
 
 @dataclass(frozen=True)
@@ -76,17 +90,59 @@ class Place:
     version: int
 
 
+class InMemory:
+    """Contents of an array that are memory of this process."""
+
+    def __init__(self, memory: Any):
+        self._bytes = np.frombuffer(memory, np.uint8)
+        self.size_bytes = self._bytes.size
+
+    def fill(self, first: int, target: NDArray[np.uint8]) -> None:
+        """Copies what begins at byte `first`."""
+        target[:] = self._bytes[first : first + target.size]
+
+
+class InPool:
+    """Those of a version of a pool that others may go on with. Only what is asked for is read, and
+    compared with its checksums."""
+
+    def __init__(self, folder: Path, version: int):
+        self._folder, self._version = folder, version
+        try:
+            opened = _core.open_array(str(folder), 0, "blocks", version)
+        except _core.Error as error:
+            raise perdure.Error(str(error)) from None
+        if opened is None:
+            raise self._overtaken()
+        self._reader = opened
+        self.size_bytes: int = opened.size_bytes
+
+    def fill(self, first: int, target: NDArray[np.uint8]) -> None:
+        """Copies what begins at byte `first`. Raises Damaged, Busy."""
+        try:
+            is_there = target.size == 0 or self._reader.read_into(first, target)
+        except _core.Error as error:
+            raise perdure.Damaged(str(error)) from None
+        if not is_there:
+            raise self._overtaken()
+
+    def _overtaken(self) -> perdure.Error:
+        return perdure.Busy(
+            f"{self._folder}: version {self._version} is no longer there, as later saves have"
+            " stored over it; load again"
+        )
+
+
 class Blocks:
     """Blocks that were read; tensors are copies in ordinary memory."""
 
-    def __init__(self, memory: Any, source: str):
-        self._memory, self._source = memory, source
-        length = struct.unpack_from("<Q", memory)[0] if len(memory) >= _LENGTH_BYTES else 0
-        text = bytes(memory[_LENGTH_BYTES : _LENGTH_BYTES + length])
+    def __init__(self, contents: InMemory | InPool, source: str):
+        self._contents, self._source = contents, source
         try:
+            text = self._text()
             self.index: dict[str, Any] = dict(json.loads(text))
-            is_ours = self.index["format"] == _FORMAT
-            self._entries = _entries_of(self.index, len(memory)) if is_ours else {}
+            is_ours = self.index["format"] == FORMAT
+            self._entries = _entries_of(self.index, contents.size_bytes) if is_ours else {}
         except (LookupError, RecursionError, TypeError, ValueError):
             raise perdure.Damaged(f"{source}: its index can't be read") from None
         if not is_ours:
@@ -96,39 +152,114 @@ class Blocks:
 
     def data(self, key: str) -> bytes:
         """The bytes of a block. Raises NotFound, Damaged."""
-        entry, begin, end = self._range(key)
-        if entry["kind"] != "bytes":
+        if self._entry(key)["kind"] != "bytes":
             raise perdure.NotFound(f"{self._source}: {key} is a tensor")
-        return bytes(self._memory[begin:end])
+        return self.raw(key).tobytes()
 
     def tensor(self, key: str) -> torch.Tensor:
         """A copy of a tensor, on the CPU. Raises NotFound, Damaged."""
-        entry, begin, end = self._range(key)
+        entry, dtype = self._tensor_entry(key)
+        tensor = torch.empty(entry["shape"], dtype=dtype)
+        self._fill(entry["offset"], entry["shape"], [0] * tensor.dim(), entry["shape"], tensor)
+        return tensor
+
+    def fill(
+        self, key: str, first: Sequence[int], extents: Sequence[int], target: torch.Tensor
+    ) -> None:
+        """Copies a part of a tensor to `target`, which has its extents, and may be of another dtype
+        or device. Raises NotFound, Damaged, WrongShape."""
+        entry, dtype = self._tensor_entry(key)
+        shape = entry["shape"]
+        is_within = len(first) == len(extents) == len(shape) and all(
+            begin >= 0 and 0 <= count <= whole - begin
+            for begin, count, whole in zip(first, extents, shape)
+        )
+        if not is_within or list(target.shape) != list(extents):
+            raise perdure.WrongShape(
+                f"{self._source}: {key} has shape {shape}; {list(extents)} from {list(first)} on"
+                f" are asked for, for a tensor of {list(target.shape)}"
+            )
+        if target.numel() == 0:
+            return
+        if target.dtype == dtype and target.device.type == "cpu":
+            self._fill(entry["offset"], shape, list(first), list(extents), target.detach())
+            return
+        part = torch.empty(list(extents), dtype=dtype)
+        self._fill(entry["offset"], shape, list(first), list(extents), part)
+        target.copy_(part)
+
+    def raw(self, key: str) -> NDArray[np.uint8]:
+        """A copy of the bytes of a block. Raises NotFound, Damaged."""
+        entry = self._entry(key)
+        copy = np.empty(entry["size"], np.uint8)
+        self._contents.fill(entry["offset"], copy)
+        return copy
+
+    def _text(self) -> bytes:
+        room = self._contents.size_bytes
+        head = np.empty(min(LENGTH_BYTES, room), np.uint8)
+        self._contents.fill(0, head)
+        length = struct.unpack("<Q", head.tobytes())[0] if head.size == LENGTH_BYTES else 0
+        text = np.empty(max(0, min(length, room - LENGTH_BYTES)), np.uint8)
+        self._contents.fill(LENGTH_BYTES, text)
+        return text.tobytes()
+
+    def _fill(
+        self, place: int, shape: list[int], first: list[int], extents: list[int],
+        target: torch.Tensor,
+    ) -> None:  # fmt: skip
+        """Of the tensor of `shape` at byte `place`: whole rows that lie in one run at once, and of
+        others so many rows as one may hold a copy of."""
+        row = math.prod(shape[1:]) * target.element_size()
+        if extents[1:] == shape[1:]:
+            if shape:
+                place += first[0] * row
+            if target.is_contiguous():
+                self._contents.fill(place, _bytes_of(target))
+            elif target.numel() * target.element_size() <= _SLAB_BYTES or not shape:
+                copy = torch.empty(extents, dtype=target.dtype)
+                self._contents.fill(place, _bytes_of(copy))
+                target.copy_(copy)
+            else:
+                for number in range(extents[0]):
+                    at = place + number * row
+                    self._fill(at, shape[1:], first[1:], extents[1:], target[number])
+            return
+        if row > _SLAB_BYTES:
+            for number in range(extents[0]):
+                at = place + (first[0] + number) * row
+                self._fill(at, shape[1:], first[1:], extents[1:], target[number])
+            return
+        count = max(1, _SLAB_BYTES // row)
+        for begin in range(0, extents[0], count):
+            rows = torch.empty([min(count, extents[0] - begin), *shape[1:]], dtype=target.dtype)
+            self._contents.fill(place + (first[0] + begin) * row, _bytes_of(rows))
+            wanted = rows
+            for axis, (skipped, kept) in enumerate(zip(first[1:], extents[1:]), 1):
+                wanted = wanted.narrow(axis, skipped, kept)
+            target[begin : begin + count].copy_(wanted)
+
+    def _entry(self, key: str) -> dict[str, Any]:
+        if key not in self._entries:
+            raise perdure.NotFound(f"{self._source} has no {key}")
+        return self._entries[key]
+
+    def _tensor_entry(self, key: str) -> tuple[dict[str, Any], torch.dtype]:
+        entry = self._entry(key)
         dtype = getattr(torch, str(entry["kind"]), None)
         if not isinstance(dtype, torch.dtype):
             raise perdure.NotFound(f"{self._source}: {key} is no tensor of a type known here")
-        if math.prod(entry["shape"]) * dtype.itemsize != end - begin:
+        if math.prod(entry["shape"]) * dtype.itemsize != entry["size"]:
             raise perdure.Damaged(f"{self._source}: {key} has another size than its shape")
-        tensor = torch.empty(entry["shape"], dtype=dtype)
-        if tensor.numel() != 0:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # the memory is read-only, and it is only read
-                source = torch.frombuffer(
-                    self._memory, dtype=dtype, count=tensor.numel(), offset=begin
-                )
-            tensor.copy_(source.view(tensor.shape))
-        return tensor
+        return entry, dtype
 
-    def raw(self, key: str) -> NDArray[np.uint8]:
-        """The bytes of a block, where they are: to be copied. Raises NotFound."""
-        _, begin, end = self._range(key)
-        return np.frombuffer(self._memory, np.uint8, end - begin, begin)
 
-    def _range(self, key: str) -> tuple[dict[str, Any], int, int]:
-        if key not in self._entries:
-            raise perdure.NotFound(f"{self._source} has no {key}")
-        entry = self._entries[key]
-        return entry, entry["offset"], entry["offset"] + entry["size"]
+def _bytes_of(tensor: torch.Tensor) -> NDArray[np.uint8]:
+    """Of a contiguous tensor on the CPU: its memory."""
+    if tensor.numel() == 0:
+        return np.empty(0, np.uint8)
+    found: NDArray[np.uint8] = tensor.detach().reshape(-1).view(torch.uint8).numpy()
+    return found
 
 
 def _entries_of(index: Mapping[str, Any], room_bytes: int) -> dict[str, dict[str, Any]]:
@@ -137,7 +268,9 @@ def _entries_of(index: Mapping[str, Any], room_bytes: int) -> dict[str, dict[str
     for entry in index["blocks"]:
         numbers += [entry["offset"], entry["size"], entry["room"], *entry["shape"]]
         within = entry["size"] <= entry["room"] and entry["offset"] + entry["room"] <= room_bytes
-        if not (within and isinstance(entry["kind"], str) and isinstance(entry["key"], str)):
+        if not within or not all(
+            isinstance(text, str) for text in (entry["kind"], entry["key"], entry.get("at", ""))
+        ):
             raise ValueError("no entry")
     if not all(type(number) is int and 0 <= number < 2**63 for number in numbers):
         raise ValueError("no number")
@@ -148,181 +281,25 @@ def _entries_of(index: Mapping[str, Any], room_bytes: int) -> dict[str, dict[str
 
 def read_blocks(directory: Path, place: Place | None = None) -> Blocks | None:
     """A checkpoint, by default the newest; None if there is none. Takes no lock."""
-    for layout in _layouts(directory):
+    for layout in layouts_in(directory):
         if place is not None and place.layout != layout:
             continue
-        folder = _folder(directory, layout)
-        if place is None and _newest_version(folder) is None:
-            continue
-        try:
-            version = None if place is None else place.version
-            _, _, memory = _core.dump_array(str(folder), 0, "blocks", version)
-        except _core.Error as error:
-            raise perdure.Error(str(error)) from None
-        return Blocks(memory, str(folder))
+        folder = folder_of(directory, layout)
+        version = newest_version(folder) if place is None else place.version
+        if version is not None:
+            return Blocks(InPool(folder, version), str(folder))
     return None
 
 
-class BlockWriter:
-    """Writes checkpoints of one process to a directory. One thread at a time."""
-
-    def __init__(self, directory: Path, options: Mapping[str, Any]):
-        self._directory, self._options = directory, dict(options)
-        self._pool: perdure.Pool | None = None
-        self._array: perdure.Array | None = None
-        self._layout = 0
-        self._begun = False
-        self._newest: Place | None = None
-        self._entries: list[dict[str, Any]] = []  # of the blocks of the open pool
-        self._index_bytes = 0
-
-    @property
-    def is_open(self) -> bool:
-        """Whether a pool is open."""
-        return self._pool is not None
-
-    def resume(self) -> bool:
-        """Opens the newest pool that has a version. False: there is none."""
-        for layout in _layouts(self._directory):
-            version = _newest_version(_folder(self._directory, layout))
-            if version is None:
-                continue
-            place = Place(layout, version)
-            found = read_blocks(self._directory, place)
-            if found is None:
-                return False
-            self._open(layout, found.index["room"], found.index["blocks"], found.index["head"])
-            self._newest = place
-            return True
-        return False
-
-    def go_on_from(self, place: Place | None) -> None:
-        """Of the processes of one checkpoint: `place` is what the last one that counts refers to.
-
-        It stays as it is. What is newer here was not finished by all, and is of no use.
-        """
-        self.wait()
-        if self._newest != place:
-            self.close()
-            self._entries = []
-        self.remove_others(place)
-
-    def begin(self, blocks: Sequence[Block], more: Mapping[str, Any]) -> None:
-        """Copies the blocks and begins the commit; `more` is noted in the index."""
-        self.wait()
-        if not self._fits(blocks):
-            self._make(blocks)
-        assert self._pool is not None and self._array is not None
-        memory = self._array.working
-        index: dict[str, Any] = {"format": _FORMAT, **more}
-        index |= {"room": memory.size, "head": self._index_bytes, "blocks": self._entries}
-        for entry, block in zip(self._entries, blocks):
-            entry["size"] = block.size_bytes
-            _store(memory, int(entry["offset"]), block.contents)
-        text = json.dumps(index).encode()
-        memory[:_LENGTH_BYTES] = np.frombuffer(struct.pack("<Q", len(text)), np.uint8)
-        memory[_LENGTH_BYTES : _LENGTH_BYTES + len(text)] = np.frombuffer(text, np.uint8)
-        self._pool.commit_begin()
-        self._begun = True
-
-    def wait(self) -> Place | None:
-        """Until what was begun is durable; the newest that is, or None."""
-        if self._pool is not None and self._begun:
-            self._begun = False
-            self._newest = Place(self._layout, self._pool.commit_wait())
-        return self._newest
-
-    def newest(self) -> Blocks | None:
-        """What was committed last; of use until the next begin()."""
-        if self.wait() is None or self._array is None:
-            return None
-        return Blocks(self._array.consistent, str(_folder(self._directory, self._layout)))
-
-    def remove_others(self, needed: Place | None = None) -> None:
-        """Removes pools that are neither open nor needed."""
-        for layout in _layouts(self._directory):
-            of_use = self.is_open and layout == self._layout
-            if of_use or (needed is not None and layout == needed.layout):
-                continue
-            folder = _folder(self._directory, layout)
-            try:
-                if any(folder.iterdir()):
-                    _core.remove_pool(str(folder))
-                else:
-                    folder.rmdir()
-            except (_core.Error, OSError) as error:
-                warnings.warn(f"a checkpoint of no use stays: {error}", stacklevel=2)
-
-    def close(self) -> None:
-        """Waits, and closes the pool."""
-        if self._pool is not None:
-            pool, self._pool, self._array = self._pool, None, None
-            pool.close()
-
-    def _fits(self, blocks: Sequence[Block]) -> bool:
-        return (
-            self._pool is not None
-            and len(blocks) == len(self._entries)
-            and all(
-                block.key == entry["key"]
-                and block.kind == entry["kind"]
-                and block.shape == entry["shape"]
-                and block.size_bytes <= entry["room"]
-                for block, entry in zip(blocks, self._entries)
-            )
-        )
-
-    def _make(self, blocks: Sequence[Block]) -> None:
-        """A pool with room for these blocks, beside the one that is open."""
-        entries = [
-            {
-                "key": block.key,
-                "kind": block.kind,
-                "shape": block.shape,
-                "room": block.room_bytes(),
-                "offset": 0,
-                "size": block.room_bytes(),
-            }
-            for block in blocks
-        ]
-        # Numbers may get longer: of each entry its offset and size, of the rest what callers note.
-        head = _aligned(_LENGTH_BYTES + len(json.dumps(entries)) + 40 * len(entries) + 4096)
-        offset = head
-        for entry in entries:
-            entry["offset"] = offset
-            offset += int(str(entry["room"]))
-        self.close()
-        newest = next(iter(_layouts(self._directory)), 0)
-        self._open(newest + 1, offset, entries, head)
-
-    def _open(self, layout: int, room: int, entries: list[dict[str, Any]], head: int) -> None:
-        self.close()
-        folder = _folder(self._directory, layout)
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        self._pool = perdure.open(folder, **{"keep": _KEEP, "job": "torch", **self._options})
-        self._array = self._pool.array("blocks", room, np.uint8, "twin", checksums=True)
-        self._pool.restart()
-        self._layout, self._entries, self._index_bytes = layout, [dict(s) for s in entries], head
-
-
-def _store(memory: Any, offset: int, contents: torch.Tensor | NDArray[np.uint8] | bytes) -> None:
-    if isinstance(contents, (bytes, np.ndarray)):
-        memory[offset : offset + len(contents)] = np.frombuffer(contents, np.uint8)
-    elif contents.numel() != 0:
-        tensor = contents.detach()
-        target = torch.frombuffer(memory, dtype=tensor.dtype, count=tensor.numel(), offset=offset)
-        target.view(tensor.shape).copy_(tensor)
-
-
-def _aligned(size_bytes: int) -> int:
+def aligned(size_bytes: int) -> int:
     return (size_bytes + _ALIGN - 1) // _ALIGN * _ALIGN
 
 
-def _folder(directory: Path, layout: int) -> Path:
+def folder_of(directory: Path, layout: int) -> Path:
     return directory / f"layout-{layout:05d}"
 
 
-def _layouts(directory: Path) -> list[int]:
+def layouts_in(directory: Path) -> list[int]:
     """Numbers of the pools, the highest first."""
     try:
         names = [entry.name for entry in directory.iterdir()]
@@ -332,7 +309,7 @@ def _layouts(directory: Path) -> list[int]:
     return sorted((int(match[1]) for match in found if match), reverse=True)
 
 
-def _newest_version(folder: Path) -> int | None:
+def newest_version(folder: Path) -> int | None:
     if not Path(_core.job_record_path(str(folder))).exists():
         return None  # its making was cut short
     try:

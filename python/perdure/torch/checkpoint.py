@@ -7,7 +7,8 @@ import os
 from pathlib import Path
 from typing import Any
 
-from perdure.torch.blocks import Block, BlockWriter
+from perdure.torch.block_writer import BlockWriter
+from perdure.torch.blocks import Block
 from perdure.torch.tensors import decode_state, encode_state
 
 _TREE = "tree"

@@ -7,7 +7,11 @@
 A checkpoint counts when the metadata is committed, after all processes have committed theirs. A
 process keeps the version before as well. So a checkpoint that was cut short leaves the one before.
 After one a process goes on in a pool of its own next number, as versions in the one that the
-metadata refers to would sooner or later take the place of what it refers to.
+metadata refers to would sooner or later take the place of what it refers to. When a checkpoint
+counts, the coordinator removes what processes had that took no part in it.
+
+async_save() has the state staged by the writer (staging.py), straight into the pools, and saves it
+in a thread of torch's.
 """
 
 from __future__ import annotations
@@ -16,6 +20,7 @@ import dataclasses
 import io
 import json
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -43,9 +48,14 @@ from torch.distributed.checkpoint.storage import WriteResult
 from torch.futures import Future
 
 from perdure.api.errors import Damaged, InvalidArgument, NotFound
-from perdure.torch.blocks import Block, Blocks, BlockWriter, Place, read_blocks
+from perdure.torch.block_writer import BlockWriter, remove_blocks
+from perdure.torch.blocks import Block, Blocks, Place, read_blocks
+from perdure.torch.staging import SavesUnderWay, leaves_of, with_leaves
 
 _METADATA = "metadata"
+# The version that the metadata refers to, and the one after it.
+_KEEP = 2
+_RANK = re.compile(r"rank-([0-9]{5,})")
 
 
 class PoolWriter(StorageWriter):
@@ -57,7 +67,15 @@ class PoolWriter(StorageWriter):
     `path` is one directory for all processes of a node, or of all nodes if they share it. Each save
     takes the place of the one before; a checkpoint_id is noted, and not a path. Use the same writer
     for all saves: it keeps the pools open. Options are those of perdure.open().
+
+    async_save() returns when the tensors are copied, into the pool and nowhere else: what they are
+    changed to afterwards is in no checkpoint. The next save, of either kind, waits for it first.
+    Errors are those of its future. With a stager of torch's own, wait for the future yourself. Not
+    with AsyncCheckpointerType.PROCESS, and not with use_collectives=False.
     """
+
+    # torch.distributed.checkpoint.staging.AsyncStager: async_save() stages by the writer then.
+    _synchronize_after_execute = False
 
     def __init__(self, path: str | os.PathLike[str], **options: Any):
         super().__init__()
@@ -66,31 +84,63 @@ class PoolWriter(StorageWriter):
         self._shared: BlockWriter | None = None
         self._rank = 0
         self._label = ""
+        self._ranks: set[int] = set()  # of the processes that take part
+        self._saves = SavesUnderWay()
+
+    def __getstate__(self) -> Any:
+        raise InvalidArgument(
+            "PoolWriter is of one process; use AsyncCheckpointerType.THREAD, which it does not slow"
+        )
 
     def reset(self, checkpoint_id: str | os.PathLike[str] | None = None) -> None:
         """Notes the name of the next checkpoint."""
         self._label = "" if checkpoint_id is None else os.fspath(checkpoint_id)
 
+    @property
+    def should_synchronize_after_execute(self) -> bool:
+        """False: stage() has copied everything."""
+        return False
+
+    def synchronize_staging(self) -> None:
+        """Nothing is left to wait for."""
+
+    def stage(self, state_dict: Mapping[str, Any]) -> dict[str, Any]:
+        """For async_save(): the state with copies of its tensors, of this process's pool. Waits for
+        the asynchronous save before."""
+        self._saves.wait()
+        own = self._opened()
+        own.go_on_from(_places(self._path).get(self._rank))
+        leaves = leaves_of(state_dict)
+        return self._saves.begin(with_leaves(state_dict, own.stage(leaves)))
+
+    def storage_meta(self) -> Any:
+        """None; the first call of a save."""
+        self._saves.enter()
+        return super().storage_meta()
+
     def set_up_storage_writer(self, is_coordinator: bool, *args: Any, **kwargs: Any) -> None:
         """Opens what this process wrote last."""
-        self._rank = _rank()
-        if self._own is None:
-            self._own = BlockWriter(_folder(self._path, self._rank), self._options)
-            self._own.resume()
+        if not kwargs.get("use_collectives", True):
+            raise InvalidArgument(
+                "use_collectives=False would make a checkpoint of each process; leave it out"
+            )
+        self._saves.enter()
+        self._opened()
         if is_coordinator and self._shared is None:
-            self._shared = BlockWriter(self._path / _METADATA, self._options)
+            self._shared = BlockWriter(self._path / _METADATA, self._options, _KEEP)
             self._shared.resume()
 
     def prepare_local_plan(self, plan: SavePlan) -> SavePlan:
-        """As it is."""
-        return plan
+        """With the number of this process."""
+        return dataclasses.replace(plan, storage_data=self._rank)
 
     def prepare_global_plan(self, plans: list[SavePlan]) -> list[SavePlan]:
         """As they are."""
+        self._ranks = {plan.storage_data for plan in plans}
         return plans
 
     def write_data(self, plan: SavePlan, planner: SavePlanner) -> Future[list[WriteResult]]:
-        """Copies this process's items into its pool and commits them."""
+        """Copies this process's items into its pool, unless they are there, and commits them."""
         assert self._own is not None
         blocks = []
         for item in plan.items:
@@ -100,8 +150,9 @@ class PoolWriter(StorageWriter):
                 blocks.append(Block(_key(item.index), data.getvalue()))
             else:
                 assert isinstance(data, torch.Tensor)
-                blocks.append(Block(_key(item.index), data))
-        self._own.go_on_from(_places(self._path).get(self._rank))
+                blocks.append(Block(_key(item.index), data.detach()))
+        if not self._saves.is_staged:
+            self._own.go_on_from(_places(self._path).get(self._rank))
         self._own.begin(blocks, {"label": self._label})
         place = self._own.wait()
         assert place is not None
@@ -122,6 +173,8 @@ class PoolWriter(StorageWriter):
         self._shared.begin([Block(_METADATA, text)], {"label": self._label})
         self._shared.wait()
         self._shared.remove_others()
+        self._remove_ranks(self._ranks)
+        self._label = ""
 
     @classmethod
     def validate_checkpoint_id(cls, checkpoint_id: str | os.PathLike[str]) -> bool:
@@ -129,11 +182,26 @@ class PoolWriter(StorageWriter):
         return isinstance(checkpoint_id, (str, os.PathLike))
 
     def close(self) -> None:
-        """Closes the pools."""
+        """Waits for an asynchronous save, and closes the pools."""
+        self._saves.wait()
         for writer in (self._own, self._shared):
             if writer is not None:
                 writer.close()
         self._own = self._shared = None
+
+    def _opened(self) -> BlockWriter:
+        if self._own is None:
+            self._rank = _rank()
+            self._own = BlockWriter(_folder(self._path, self._rank), self._options, _KEEP)
+            self._own.resume()
+        return self._own
+
+    def _remove_ranks(self, there: set[int]) -> None:
+        """What others had is of no use: the checkpoint has nothing of it."""
+        for folder in self._path.iterdir():
+            number = _RANK.fullmatch(folder.name)
+            if number and int(number[1]) not in there:
+                remove_blocks(folder)
 
 
 class PoolReader(StorageReader):
@@ -150,8 +218,11 @@ class PoolReader(StorageReader):
         self._places: dict[MetadataIndex, Any] = {}
 
     def reset(self, checkpoint_id: str | os.PathLike[str] | None = None) -> None:
-        """Forgets what was read."""
-        self._read = {}
+        """There is one checkpoint, whatever its name."""
+
+    def has_checkpoint(self) -> bool:
+        """Whether there is one that was finished; else load() would fail. Local."""
+        return _metadata_text(self._path) is not None
 
     def read_metadata(self, *args: Any, **kwargs: Any) -> Metadata:
         """Of the newest checkpoint that counts. Raises NotFound, Damaged."""
@@ -163,7 +234,8 @@ class PoolReader(StorageReader):
     def set_up_storage_reader(
         self, metadata: Metadata, is_coordinator: bool, *args: Any, **kwargs: Any
     ) -> None:
-        """Takes note of which rank has what."""
+        """Takes note of which rank has what, and forgets what earlier loads have read."""
+        self._read = {}
         self._places = dict(metadata.storage_data)
 
     def prepare_local_plan(self, plan: LoadPlan) -> LoadPlan:
@@ -182,11 +254,8 @@ class PoolReader(StorageReader):
             if item.type == LoadItemType.BYTE_IO:
                 planner.load_bytes(item, io.BytesIO(blocks.data(key)))
                 continue
-            source = blocks.tensor(key)
-            for axis, (first, count) in enumerate(zip(item.storage_offsets, item.lengths)):
-                source = source.narrow(axis, first, count)
             target = planner.resolve_tensor(item).detach()
-            target.copy_(source)
+            blocks.fill(key, item.storage_offsets, item.lengths, target)
             planner.commit_tensor(item, target)
         done: Future[None] = Future()
         done.set_result(None)
