@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# perdure_module(NAME SOURCES … DEPS … [LIBS …] [FOLDER …])
+# perdure_module(NAME SOURCES … DEPS … [LIBS …] [FOLDER …] [APART source …])
 #   A layer of src/: a static library that sees only the include roots of its DEPS, so that a
 #   forbidden edge does not compile (tools/layers.txt says the same to tools/tidy.py).
 #   Includes are written "module/header.hpp"; a module's include root is a folder with one link.
-#   FOLDER is its folder in src/ where that is not NAME.
+#   FOLDER is its folder in src/ where that is not NAME. Eight sources are compiled at once
+#   (perdure_together), except those that are APART.
 function(perdure_module name)
-  cmake_parse_arguments(arg "" "FOLDER" "SOURCES;DEPS;LIBS" ${ARGN})
+  cmake_parse_arguments(arg "" "FOLDER" "SOURCES;DEPS;LIBS;APART" ${ARGN})
   if(NOT arg_FOLDER)
     set(arg_FOLDER ${name})
   endif()
@@ -18,6 +19,7 @@ function(perdure_module name)
   list(TRANSFORM arg_DEPS PREPEND perdure_)
   target_link_libraries(perdure_${name} PUBLIC ${arg_DEPS} ${arg_LIBS} PRIVATE perdure_build_flags)
   perdure_standard_headers(perdure_${name})
+  perdure_together(perdure_${name} BATCH 8 APART ${arg_APART})
 endfunction()
 
 # perdure_together(TARGET [BATCH n] [APART source …]): a compiler takes the sources at once, or n of
@@ -33,6 +35,8 @@ function(perdure_together target)
     set(arg_BATCH 0)
   endif()
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${arg_BATCH})
+  # GCC takes what is local to a source for a header's, where another file includes the source.
+  target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
   set_source_files_properties(${arg_APART} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 endfunction()
 

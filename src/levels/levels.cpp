@@ -10,8 +10,6 @@
 namespace perdure {
 namespace {
 
-constexpr auto poll_time = std::chrono::microseconds(50);
-
 enum Word { whole_word, failed_word, draining_word, word_count };
 
 }  // namespace
