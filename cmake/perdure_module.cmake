@@ -83,9 +83,15 @@ function(perdure_standard_headers target)
   perdure_share_headers(${target} standard HEADERS ${PERDURE_STANDARD_HEADERS})
 endfunction()
 
-# perdure_always_optimised(TARGET): -O3 whatever the build type.
+# perdure_always_optimised(TARGET): -O3 whatever the build type. A program's sources are compiled at
+# once, those of libraries with the same headers.
 function(perdure_always_optimised target)
   target_compile_options(${target} PRIVATE -O3)
+  get_target_property(type ${target} TYPE)
+  if(type STREQUAL "EXECUTABLE")
+    perdure_together(${target})
+    return()
+  endif()
   perdure_share_headers(${target} optimised OPTIONS -O3 HEADERS ${PERDURE_STANDARD_HEADERS})
 endfunction()
 
