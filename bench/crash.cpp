@@ -5,7 +5,6 @@
 // (tests/crash/sweep.hpp).
 //
 // Metrics: images (target: in all at least 100,000 in the full form) and wrong (target: 0).
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <cstdio>
 #include <exception>
@@ -15,6 +14,7 @@
 #include "base/fact.hpp"
 #include "script.hpp"
 #include "sweep.hpp"
+#include "words.hpp"
 
 namespace perdure {
 namespace {
@@ -113,12 +113,12 @@ void run_scripts(bool quick, std::uint64_t seed, Total& total) {
 }  // namespace perdure
 
 int main(int argc, char** argv) try {
-  CLI::App app{"Recovers from every crash image of small runs, and compares."};
+  perdure::bench::Words words("Recovers from every crash image of small runs, and compares.");
   bool quick = false;
   std::uint64_t seed = 1;
-  app.add_flag("--quick", quick, "fewer images per fence");
-  app.add_option("--seed", seed, "of the images that are sampled");
-  CLI11_PARSE(app, argc, argv);
+  words.flag("--quick", quick, "fewer images per fence");
+  words.number("--seed", seed, "of the images that are sampled");
+  if (const auto code = words.parse(argc, argv)) return *code;
   perdure::Total total = perdure::run_all(quick, seed);
   perdure::run_scripts(quick, seed, total);
   const perdure::Fact images = perdure::count_of("all", "images", total.images);

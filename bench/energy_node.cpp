@@ -6,9 +6,9 @@
 //                     killed at each of its writes
 //   stale             restores what such a run left behind
 //   token-cost        facts: a writer token taken and given back, nobody else wanting it
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <exception>
+#include <string>
 #include <vector>
 
 #include "base/clock.hpp"
@@ -17,6 +17,7 @@
 #include "energy/state_directory.hpp"
 #include "energy/sysfs.hpp"
 #include "energy/tokens.hpp"
+#include "words.hpp"
 
 namespace {
 
@@ -60,19 +61,18 @@ int token_cost(int repeats) {
 }  // namespace
 
 int main(int argc, char** argv) try {
-  CLI::App app("The node's part of energy-aware commits");
-  app.require_subcommand(1);
-  std::uint64_t khz = 0;
+  perdure::bench::Words words("The node's part of energy-aware commits");
+  std::string what;
+  std::uint64_t khz = 1'000'000;
   int repeats = 50;
-  CLI::App* cap = app.add_subcommand("cap", "cap the clock and give it back");
-  cap->add_option("--khz", khz, "the cap")->required();
-  CLI::App* stale = app.add_subcommand("stale", "restore what a dead process left");
-  CLI::App* cost = app.add_subcommand("token-cost", "of taking and giving back a token");
-  cost->add_option("--repeats", repeats, "samples")->check(CLI::PositiveNumber);
-  CLI11_PARSE(app, argc, argv);
-  if (cap->parsed()) return cap_and_release(khz);
-  if (stale->parsed()) return restore_stale();
-  return cost->parsed() ? token_cost(repeats) : 2;
+  words.one_of({"cap", "stale", "token-cost"}, "what", what,
+               "cap the clock and give it back, restore what a dead process left, or take tokens",
+               perdure::bench::Words::Need::required);
+  words.number("--khz", khz, "the cap", 1);
+  words.number("--repeats", repeats, "samples of token-cost", 1);
+  if (const auto code = words.parse(argc, argv)) return *code;
+  if (what == "cap") return cap_and_release(khz);
+  return what == "stale" ? restore_stale() : token_cost(repeats);
 } catch (const std::exception& error) {
   std::fprintf(stderr, "bench_energy_node: %s\n", error.what());
   return 1;

@@ -14,7 +14,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -31,6 +30,7 @@
 #include <vector>
 
 #include "file_ways.hpp"
+#include "words.hpp"
 
 namespace {
 
@@ -317,16 +317,16 @@ void pretend_nodes() {
 
 int main(int argc, char** argv) try {
   Options options;
-  CLI::App app("What accesses to files cost two ranks");
-  app.add_option("mode", options.mode)
-      ->required()
-      ->check(CLI::IsMember({"local", "remote", "idle"}));
-  app.add_option("--memory", options.memory, "a directory in memory")->required();
-  app.add_option("--disk", options.disk, "a directory on a disk");
-  app.add_option("--gluster", options.gluster, "a directory of a parallel file system");
-  app.add_option("--rounds", options.rounds)->check(CLI::PositiveNumber);
-  app.add_option("--region-bytes", options.region_bytes);
-  CLI11_PARSE(app, argc, argv);
+  using perdure::bench::Words;
+  Words words("What accesses to files cost two ranks");
+  words.one_of({"local", "remote", "idle"}, "mode", options.mode, "where the files are",
+               Words::Need::required);
+  words.text("--memory", options.memory, "a directory in memory", Words::Need::required);
+  words.text("--disk", options.disk, "a directory on a disk");
+  words.text("--gluster", options.gluster, "a directory of a parallel file system");
+  words.number("--rounds", options.rounds, "of each operation", 1);
+  words.number("--region-bytes", options.region_bytes, "of the file that is accessed");
+  if (const auto code = words.parse(argc, argv)) return *code;
   if (options.mode != "local") pretend_nodes();
   MPI_Init(&argc, &argv);
   int ranks = 0;

@@ -6,7 +6,6 @@
 //
 // The ways take turns, so that what disturbs the machine meets all; a sample is the time of an
 // iteration relative to that without versions in the same round. All must end with the same flow.
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -23,6 +22,7 @@
 #include "base/status.hpp"
 #include "perdure/perdure.h"
 #include "perdure/perdure_ipv.h"
+#include "words.hpp"
 
 namespace perdure {
 namespace {
@@ -257,16 +257,14 @@ Status measure(const Options& options) {
 
 int main(int argc, char** argv) try {
   perdure::Options options;
-  CLI::App app("A double-buffered flow with a version of every iteration; one JSON line per fact");
-  app.add_option("--n", options.n, "cells along an edge")->check(CLI::Range(8, 8192));
-  app.add_option("--iterations", options.iterations, "of a run")->check(CLI::Range(1, 1000000));
-  app.add_option("--rounds", options.rounds, "in which each way has a run")
-      ->check(CLI::Range(1, 1000));
-  app.add_option("--dir", options.directory, "directory of the pool")
-      ->check(CLI::ExistingDirectory)
-      ->capture_default_str();
-  app.add_option("--emulate", options.emulate, "memory model of `perdure devices`");
-  CLI11_PARSE(app, argc, argv);
+  perdure::bench::Words words(
+      "A double-buffered flow with a version of every iteration; one JSON line per fact");
+  words.number("--n", options.n, "cells along an edge", 8, 8192);
+  words.number("--iterations", options.iterations, "of a run", 1, 1'000'000);
+  words.number("--rounds", options.rounds, "in which each way has a run", 1, 1000);
+  words.directory("--dir", options.directory, "directory of the pool");
+  words.text("--emulate", options.emulate, "memory model of `perdure devices`");
+  if (const auto code = words.parse(argc, argv)) return *code;
   const perdure::Status status = perdure::measure(options);
   if (status.ok()) return 0;
   std::fprintf(stderr, "bench_ipv_lbm: %s\n", status.message().c_str());

@@ -10,7 +10,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -30,6 +29,7 @@
 #include "perdure/perdure_ipv.h"
 #include "pmem/flush.hpp"
 #include "pmem/region.hpp"
+#include "words.hpp"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -317,23 +317,19 @@ Status measure_size(const Options& options, std::size_t mib) {
 
 int main(int argc, char** argv) try {
   perdure::Options options;
-  CLI::App app("u += r with a version at every sweep; one JSON line per fact");
-  app.add_flag("--quick", options.quick, "fewer rounds and sizes: under a minute");
-  app.add_option("--mib", options.mib, "sizes in MiB")->check(CLI::Range(1, 65536));
-  app.add_option("--dir", options.directory, "directory of the pool")
-      ->check(CLI::ExistingDirectory)
-      ->capture_default_str();
-  app.add_option("--rounds", options.rounds, "rounds of each size")->check(CLI::Range(1, 10000));
-  std::size_t row_kib = 4;
-  app.add_option("--row", row_kib, "KiB of a row")
-      ->check(CLI::IsMember({1, 2, 4, 8, 16, 32, 64}))
-      ->capture_default_str();
-  app.add_flag("--helper", options.helper, "versions are made beside the program");
-  app.add_option("--pages", options.pages, "name of DIR's pages: the best is update-MIB-PAGES");
-  app.add_flag("--huge-pages", perdure::huge_pages,
-               "of the arrays without a pool, as where DIR is a tmpfs of huge pages");
-  CLI11_PARSE(app, argc, argv);
-  perdure::row_elements = (row_kib << 10U) / sizeof(double);
+  perdure::bench::Words words("u += r with a version at every sweep; one JSON line per fact");
+  words.flag("--quick", options.quick, "fewer rounds and sizes: under a minute");
+  words.numbers("--mib", options.mib, "sizes in MiB", 1, 65536);
+  words.directory("--dir", options.directory, "directory of the pool");
+  words.number("--rounds", options.rounds, "rounds of each size", 1, 10000);
+  std::string row_kib = "4";
+  words.one_of({"1", "2", "4", "8", "16", "32", "64"}, "--row", row_kib, "KiB of a row");
+  words.flag("--helper", options.helper, "versions are made beside the program");
+  words.text("--pages", options.pages, "name of DIR's pages: the best is update-MIB-PAGES");
+  words.flag("--huge-pages", perdure::huge_pages,
+             "of the arrays without a pool, as where DIR is a tmpfs of huge pages");
+  if (const auto code = words.parse(argc, argv)) return *code;
+  perdure::row_elements = (std::stoul(row_kib) << 10U) / sizeof(double);
   if (options.mib.empty() && options.quick) options.mib = {1, 16, 128};
   if (options.mib.empty()) options.mib = {1, 4, 16, 64, 128, 256, 512};
   for (const std::size_t mib : options.mib) {

@@ -12,7 +12,6 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -27,6 +26,7 @@
 #include "sim/sweep.hpp"
 #include "trace/reader.hpp"
 #include "trace/writer.hpp"
+#include "words.hpp"
 
 namespace perdure {
 namespace {
@@ -208,13 +208,13 @@ int run_bench(const Options& options) {
 
 int main(int argc, char** argv) try {
   perdure::Options options;
-  CLI::App app{"How fast the memory simulator reads and replays a trace, as JSON lines."};
-  app.add_flag("--quick", options.quick, "shorter traces and fewer repetitions");
-  app.add_option("--trace", options.trace, "a recorded trace to measure too");
-  app.add_option("--directory", options.directory, "for the synthetic traces")
-      ->capture_default_str();
-  app.add_option("--repetitions", options.repetitions, "of each measurement; 0: 9, or 3 if quick");
-  CLI11_PARSE(app, argc, argv);
+  perdure::bench::Words words(
+      "How fast the memory simulator reads and replays a trace, as JSON lines.");
+  words.flag("--quick", options.quick, "shorter traces and fewer repetitions");
+  words.text("--trace", options.trace, "a recorded trace to measure too");
+  words.text("--directory", options.directory, "for the synthetic traces");
+  words.number("--repetitions", options.repetitions, "of each measurement; 0: 9, or 3 if quick");
+  if (const auto code = words.parse(argc, argv)) return *code;
   return perdure::run_bench(options);
 } catch (const std::exception& error) {
   std::fprintf(stderr, "bench_memsim: %s\n", error.what());

@@ -1,31 +1,26 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // bench_persist: what it costs to make bytes durable on this machine, against libpmem and memcpy.
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <exception>
 
 #include "persist.hpp"
+#include "words.hpp"
 
 int main(int argc, char** argv) try {
   perdure::bench::PersistOptions options;
   std::string only;
-  CLI::App app(
+  perdure::bench::Words words(
       "Copy and flush primitives against libpmem and memcpy, and commits of many arrays and of few "
       "pages; one JSON line per fact");
-  app.add_flag("--quick", options.quick, "fewer repetitions and flush sizes: under a minute");
-  app.add_option("--dir", options.directory, "directory of the file that is written")
-      ->check(CLI::ExistingDirectory)
-      ->capture_default_str();
-  app.add_option("--largest", options.largest_bytes, "largest size in bytes")
-      ->check(CLI::Range(std::size_t{64} << 10U, std::size_t{1} << 40U))
-      ->capture_default_str();
-  app.add_option("--threads", options.threads, "thread counts")
-      ->check(CLI::Range(1, 1024))
-      ->capture_default_str();
-  app.add_option("--only", only, "copy, flush, arrays or sparse")
-      ->check(CLI::IsMember({"copy", "flush", "arrays", "sparse"}));
-  CLI11_PARSE(app, argc, argv);
+  words.flag("--quick", options.quick, "fewer repetitions and flush sizes: under a minute");
+  words.directory("--dir", options.directory, "directory of the file that is written");
+  words.number("--largest", options.largest_bytes, "largest size in bytes",
+               std::uint64_t{64} << 10U, std::uint64_t{1} << 40U);
+  words.numbers("--threads", options.threads, "thread counts", 1, 1024);
+  words.one_of({"copy", "flush", "arrays", "sparse"}, "--only", only,
+               "copy, flush, arrays or sparse");
+  if (const auto code = words.parse(argc, argv)) return *code;
 
   perdure::Status status;
   const auto wanted = [&](const char* part) {

@@ -15,7 +15,6 @@
 // state. The pools are in shared memory, so that nothing waits for a device.
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -30,6 +29,7 @@
 #include "base/clock.hpp"
 #include "base/fact.hpp"
 #include "perdure/perdure.hpp"
+#include "words.hpp"
 
 namespace perdure::bench {
 namespace {
@@ -328,12 +328,10 @@ void measure(const Options& options) {
 
 int main(int argc, char** argv) try {
   perdure::bench::Options options;
-  CLI::App app("What it costs that state changes its size; one JSON line per fact");
-  app.add_flag("--quick", options.quick, "a check within a minute");
-  app.add_option("--dir", options.directory, "directory of the pools")
-      ->check(CLI::ExistingDirectory)
-      ->capture_default_str();
-  CLI11_PARSE(app, argc, argv);
+  perdure::bench::Words words("What it costs that state changes its size; one JSON line per fact");
+  words.flag("--quick", options.quick, "a check within a minute");
+  words.directory("--dir", options.directory, "directory of the pools");
+  if (const auto code = words.parse(argc, argv)) return *code;
   perdure::bench::measure(options);
   return 0;
 } catch (const std::exception& error) {

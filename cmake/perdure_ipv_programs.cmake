@@ -96,7 +96,7 @@ function(perdure_ipv_programs name library)
               $<TARGET_FILE:npb_state> $<TARGET_FILE:perdure_shared>
               -Wl,-rpath,$<TARGET_FILE_DIR:perdure_shared> -Wl,-z,dynamic-undefined-weak
               -o ${program}
-      DEPENDS ${objects} ${library} npb_state perdure_shared)
+      DEPENDS ${objects} ${library} npb_state)
     add_custom_target(build_${name}_${variant} ALL DEPENDS ${program})
     set_target_properties(build_${name}_${variant} PROPERTIES PROGRAM ${program}
                                                               OBJECTS "${objects}")
@@ -104,19 +104,20 @@ function(perdure_ipv_programs name library)
   perdure_misses_program(${name} ${library} ${ARGN})
 endfunction()
 
-# perdure_ipv_crash_program(NAME LIBRARY OPTION …): NAME_crash of the objects of NAME_ipv, whose
-# pool lies on a device that crashes (tests/ipv/crash_program.cpp). OPTION sets the iterations.
-# Tests ipv_crash.NAME and, of all tiers, with versions made in front of the program and beside it,
-# the soak tests ipv_crash.NAME.TIER.off and .on.
+# perdure_crashing_program(NAME MADE LIBRARY …): the program NAME of the objects of build_MADE; its
+# pool lies on a device that crashes (tests/ipv/crash_program.cpp).
+function(perdure_crashing_program name made)
+  get_target_property(objects build_${made} OBJECTS)
+  add_executable(${name} ${objects})
+  set_target_properties(${name} PROPERTIES LINKER_LANGUAGE CXX)
+  target_link_libraries(${name} PRIVATE ${ARGN} npb_state perdure_crashing)
+endfunction()
+
+# perdure_ipv_crash_program(NAME LIBRARY OPTION …): NAME_crash, NAME_ipv that crashes. OPTION sets
+# the iterations. Tests ipv_crash.NAME and, of all tiers, with versions made in front of the program
+# and beside it, the soak tests ipv_crash.NAME.TIER.off and .on.
 function(perdure_ipv_crash_program name library)
-  get_target_property(objects build_${name}_ipv OBJECTS)
-  add_executable(${name}_crash $<TARGET_OBJECTS:ipv_crash_program>)
-  add_dependencies(${name}_crash build_${name}_ipv)
-  set_target_properties(${name}_crash PROPERTIES LINK_DEPENDS "${objects}")
-  target_link_libraries(${name}_crash PRIVATE ${objects} ${library} npb_state perdure_capi
-                                              perdure_crash_device)
-  target_link_options(${name}_crash PRIVATE
-                      LINKER:--wrap=main,--wrap=perdure_open,--wrap=perdure_ipv_persist)
+  perdure_crashing_program(${name}_crash ${name}_ipv ${library})
   add_test(NAME ipv_crash.${name}
            COMMAND ${name}_crash --images 3 -- ${ARGN} 3 --tier stream)
   set_tests_properties(ipv_crash.${name} PROPERTIES TIMEOUT 120
@@ -165,14 +166,7 @@ function(perdure_openmp_tests check name library count)
                    --markers $<TARGET_FILE:npb_markers_test> ${program} ${ARGN})
   set_tests_properties(${name}.openmp.restart ${name}.openmp.kill PROPERTIES ENVIRONMENT
                        "OMP_NUM_THREADS=2;OMP_WAIT_POLICY=passive")
-  get_target_property(objects build_${name}_ipv_openmp OBJECTS)
-  add_executable(${name}_openmp_crash $<TARGET_OBJECTS:ipv_crash_program>)
-  add_dependencies(${name}_openmp_crash build_${name}_ipv_openmp)
-  set_target_properties(${name}_openmp_crash PROPERTIES LINK_DEPENDS "${objects}")
-  target_link_libraries(${name}_openmp_crash PRIVATE ${objects} ${library} npb_state perdure_capi
-                                                     perdure_crash_device ${PERDURE_LIBOMP})
-  target_link_options(${name}_openmp_crash PRIVATE
-                      LINKER:--wrap=main,--wrap=perdure_open,--wrap=perdure_ipv_persist)
+  perdure_crashing_program(${name}_openmp_crash ${name}_ipv_openmp ${library} ${PERDURE_LIBOMP})
   add_test(NAME ipv_crash.${name}.openmp
            COMMAND ${name}_openmp_crash --images 3 -- ${ARGN} ${count} 3 --tier stream)
   set_tests_properties(ipv_crash.${name}.openmp PROPERTIES TIMEOUT 120 ENVIRONMENT

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# perdure_module(NAME SOURCES … DEPS … [LIBS …] [FOLDER …])
+# perdure_module(NAME SOURCES … DEPS … [LIBS …] [FOLDER …] [APART source …])
 #   A layer of src/: a static library that sees only the include roots of its DEPS, so that a
 #   forbidden edge does not compile (tools/layers.txt says the same to tools/tidy.py).
 #   Includes are written "module/header.hpp"; a module's include root is a folder with one link.
-#   FOLDER is its folder in src/ where that is not NAME.
+#   FOLDER is its folder in src/ where that is not NAME. Eight sources are compiled at once
+#   (perdure_together), except those that are APART.
 function(perdure_module name)
-  cmake_parse_arguments(arg "" "FOLDER" "SOURCES;DEPS;LIBS" ${ARGN})
+  cmake_parse_arguments(arg "" "FOLDER" "SOURCES;DEPS;LIBS;APART" ${ARGN})
   if(NOT arg_FOLDER)
     set(arg_FOLDER ${name})
   endif()
@@ -18,6 +19,7 @@ function(perdure_module name)
   list(TRANSFORM arg_DEPS PREPEND perdure_)
   target_link_libraries(perdure_${name} PUBLIC ${arg_DEPS} ${arg_LIBS} PRIVATE perdure_build_flags)
   perdure_standard_headers(perdure_${name})
+  perdure_together(perdure_${name} BATCH 8 APART ${arg_APART})
 endfunction()
 
 # perdure_together(TARGET [BATCH n] [APART source …]): a compiler takes the sources at once, or n of
@@ -33,6 +35,8 @@ function(perdure_together target)
     set(arg_BATCH 0)
   endif()
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${arg_BATCH})
+  # GCC takes what is local to a source for a header's, where another file includes the source.
+  target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
   set_source_files_properties(${arg_APART} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 endfunction()
 
@@ -79,9 +83,15 @@ function(perdure_standard_headers target)
   perdure_share_headers(${target} standard HEADERS ${PERDURE_STANDARD_HEADERS})
 endfunction()
 
-# perdure_always_optimised(TARGET): -O3 whatever the build type.
+# perdure_always_optimised(TARGET): -O3 whatever the build type. A program's sources are compiled at
+# once, those of libraries with the same headers.
 function(perdure_always_optimised target)
   target_compile_options(${target} PRIVATE -O3)
+  get_target_property(type ${target} TYPE)
+  if(type STREQUAL "EXECUTABLE")
+    perdure_together(${target})
+    return()
+  endif()
   perdure_share_headers(${target} optimised OPTIONS -O3 HEADERS ${PERDURE_STANDARD_HEADERS})
 endfunction()
 
@@ -128,48 +138,90 @@ function(perdure_test_headers target)
             <functional> <map> <memory> <optional> <random> <string> <thread> <vector>)
 endfunction()
 
-# With a sanitizer everything takes longer, and a SIGSEGV that a test expects is left to it: it
-# comes from a store or load, so that its handler may do what others may not.
-function(perdure_sanitized_test name seconds)
-  if(NOT PERDURE_SANITIZER OR PERDURE_SANITIZER STREQUAL "coverage")
-    return()
-  endif()
-  math(EXPR seconds "10 * ${seconds}")
-  set(handlers "handle_segv=0:handle_sigbus=0:handle_sigfpe=0")
-  set(faults "report_signal_unsafe=0")
-  set_tests_properties(${name} PROPERTIES TIMEOUT ${seconds}
-    ENVIRONMENT_MODIFICATION
-      "ASAN_OPTIONS=path_list_append:${handlers};TSAN_OPTIONS=path_list_append:${faults}")
-endfunction()
-
-# perdure_test(NAME SOURCES … DEPS … [LIBS …] [LABELS …] [TIMEOUT s] [LONG s]): a GoogleTest
-# program, ctest name NAME; with LONG, NAME.long of `make soak` has all cases (slow_tests.hpp).
-function(perdure_test name)
-  cmake_parse_arguments(arg "" "TIMEOUT;LONG" "SOURCES;DEPS;LIBS;LABELS" ${ARGN})
-  if(NOT PERDURE_TESTS)
-    return()
+# perdure_test_entry(NAME COMMAND … [TIMEOUT s] [LABELS …] [ENVIRONMENT …] [SOAK]): ctest's NAME, or
+# with SOAK that of `make soak` only. With a sanitizer everything takes longer, and a SIGSEGV that a
+# test expects is left to it: it comes from a store or load, so that its handler may do what others
+# may not.
+function(perdure_test_entry name)
+  cmake_parse_arguments(arg "SOAK" "TIMEOUT" "COMMAND;LABELS;ENVIRONMENT" ${ARGN})
+  set(soak "")
+  if(arg_SOAK)
+    set(soak CONFIGURATIONS soak)
+    list(APPEND arg_LABELS soak)
   endif()
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 120)
   endif()
-  list(TRANSFORM arg_DEPS PREPEND perdure_)
-  add_executable(${name} ${arg_SOURCES})
-  target_link_libraries(${name} PRIVATE ${arg_DEPS} ${arg_LIBS} GTest::gtest_main
-                                        perdure_build_flags)
+  add_test(NAME ${name} ${soak} COMMAND ${arg_COMMAND})
+  set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" ENVIRONMENT "${arg_ENVIRONMENT}")
+  if(PERDURE_SANITIZER AND NOT PERDURE_SANITIZER STREQUAL "coverage")
+    math(EXPR arg_TIMEOUT "10 * ${arg_TIMEOUT}")
+    set(handlers "handle_segv=0:handle_sigbus=0:handle_sigfpe=0")
+    set(faults "report_signal_unsafe=0")
+    set_tests_properties(${name} PROPERTIES ENVIRONMENT_MODIFICATION
+      "ASAN_OPTIONS=path_list_append:${handlers};TSAN_OPTIONS=path_list_append:${faults}")
+  endif()
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${arg_TIMEOUT})
+endfunction()
+
+# perdure_tests_of(MODULE): the program MODULE_tests of all tests of a module, which CTest starts
+# once for each of its entries (tests/support/test_main.cpp).
+function(perdure_tests_of module)
+  if(NOT TARGET perdure_test_main)
+    add_library(perdure_test_main OBJECT ${PROJECT_SOURCE_DIR}/tests/support/test_main.cpp)
+    target_link_libraries(perdure_test_main PRIVATE GTest::gtest perdure_build_flags)
+  endif()
+  if(NOT TARGET ${module}_tests)
+    add_executable(${module}_tests $<TARGET_OBJECTS:perdure_test_main>)
+    target_link_libraries(${module}_tests PRIVATE GTest::gtest perdure_build_flags)
+    perdure_test_program(${module}_tests)
+    perdure_test_headers(${module}_tests)
+  endif()
+endfunction()
+
+# perdure_test(NAME SOURCES … DEPS … [LIBS …] [IN word | ALONE] [LABELS …] [TIMEOUT s] [LONG s]): a
+# test of GoogleTest, ctest name NAME, in the program of the first of DEPS, or IN word_tests; in one
+# of its own, NAME, if it is ALONE or knows the shared library only. With LONG, NAME.long of `make
+# soak` has all cases (slow_tests.hpp).
+function(perdure_test name)
+  cmake_parse_arguments(arg "ALONE" "TIMEOUT;LONG;IN" "SOURCES;DEPS;LIBS;LABELS" ${ARGN})
+  if(NOT PERDURE_TESTS)
+    return()
+  endif()
+  list(TRANSFORM arg_DEPS PREPEND perdure_ OUTPUT_VARIABLE deps)
   set(outside "")
-  if("${arg_DEPS};${arg_LIBS}" MATCHES "^;*perdure_shared;*$")
+  if("${deps};${arg_LIBS}" MATCHES "^;*perdure_shared;*$")
     set(outside OUTSIDE)
   endif()
-  perdure_test_program(${name} ${outside})
-  perdure_test_headers(${name})
-  add_test(NAME ${name} COMMAND ${name})
-  set_tests_properties(${name} PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS "${arg_LABELS}")
-  perdure_sanitized_test(${name} ${arg_TIMEOUT})
-  if(arg_LONG)
-    add_test(NAME ${name}.long CONFIGURATIONS soak COMMAND ${name})
-    set_tests_properties(${name}.long PROPERTIES LABELS soak TIMEOUT ${arg_LONG}
-                                                 ENVIRONMENT PERDURE_SLOW_TESTS=1)
+  if(arg_ALONE OR outside OR NOT arg_DEPS)
+    set(program ${name})
+    set(command ${name})
+    add_executable(${name} ${arg_SOURCES})
+    target_link_libraries(${name} PRIVATE ${deps} ${arg_LIBS} GTest::gtest_main perdure_build_flags)
+    perdure_test_program(${name} ${outside})
+    perdure_test_headers(${name})
+  else()
+    list(APPEND arg_IN ${arg_DEPS})
+    list(GET arg_IN 0 module)
+    perdure_tests_of(${module})
+    set(files "")
+    foreach(source IN LISTS arg_SOURCES)
+      get_filename_component(path ${source} ABSOLUTE)
+      target_sources(${module}_tests PRIVATE ${path})
+      if(source MATCHES "([^/]*_test\\.cpp)$")
+        list(APPEND files ${CMAKE_MATCH_1})
+      endif()
+    endforeach()
+    list(JOIN files "," files)
+    set(command ${module}_tests --sources=${files})
+    target_link_libraries(${module}_tests PRIVATE ${deps} ${arg_LIBS})
   endif()
+  perdure_test_entry(${name} TIMEOUT ${arg_TIMEOUT} LABELS ${arg_LABELS} COMMAND ${command})
+  if(arg_LONG)
+    perdure_test_entry(${name}.long TIMEOUT ${arg_LONG} COMMAND ${command} SOAK
+                       ENVIRONMENT PERDURE_SLOW_TESTS=1)
+  endif()
+  set(${name}_command ${command} PARENT_SCOPE)  # for more entries
 endfunction()
 
 # perdure_mpi_test(NAME SOURCES … RANKS 1 2 4 [LIBS …] [TIMEOUT s] [VARIANTS …])

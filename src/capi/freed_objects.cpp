@@ -23,7 +23,7 @@ unsigned led_for = 0;        // bits of FreedMemory, for which calls lead here
 std::uint64_t led_when = 0;  // so many libraries had been loaded
 // What is below, except for the bounds. Shared, as a thread that ends an object waits for one that
 // commits, which frees memory of its own.
-std::shared_mutex mutex;
+std::shared_mutex objects_mutex;
 ObjectSet* watched = nullptr;
 pid_t watching = 0;  // the process; a forked child has no objects to end
 std::atomic<std::uintptr_t> low{0};
@@ -120,7 +120,7 @@ const Lead leads[] = {
 
 bool FreedObjects::may_go(std::uintptr_t begin, std::uintptr_t end) {
   if (end <= low.load(std::memory_order_relaxed)) return true;
-  const std::shared_lock<std::shared_mutex> lock(mutex);
+  const std::shared_lock<std::shared_mutex> lock(objects_mutex);
   if (watched == nullptr) return true;
   if (watching != ::getpid()) return !watched->reaches_into(begin, end);
   const Status ended = watched->end_within(begin, end);
@@ -129,7 +129,7 @@ bool FreedObjects::may_go(std::uintptr_t begin, std::uintptr_t end) {
 }
 
 void FreedObjects::watch(ObjectSet& set, bool lead) {
-  const std::lock_guard<std::shared_mutex> lock(mutex);
+  const std::lock_guard<std::shared_mutex> lock(objects_mutex);
   if (set.low() == set.high()) return;
   watched = &set;
   watching = ::getpid();
@@ -139,7 +139,7 @@ void FreedObjects::watch(ObjectSet& set, bool lead) {
 }
 
 void FreedObjects::stop() {
-  const std::lock_guard<std::shared_mutex> lock(mutex);
+  const std::lock_guard<std::shared_mutex> lock(objects_mutex);
   if (watched == nullptr) return;
   low = high = 0;
   stop_leading_freeing_calls(FreedMemory::objects);

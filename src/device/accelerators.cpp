@@ -8,7 +8,6 @@ namespace perdure {
 namespace {
 
 // Of cuda.h.
-constexpr int memory_type_attribute = 2;
 constexpr int is_managed_attribute = 8;
 constexpr int range_start_attribute = 11;
 constexpr int range_size_attribute = 12;

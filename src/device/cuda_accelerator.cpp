@@ -11,7 +11,6 @@ namespace {
 
 // Of cuda.h, which isn't needed to build.
 constexpr int context_attribute = 1;
-constexpr int memory_type_attribute = 2;
 constexpr int allocation_attribute = 7;
 constexpr int ordinal_attribute = 9;
 constexpr int multiprocessors_attribute = 16;

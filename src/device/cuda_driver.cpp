@@ -16,7 +16,6 @@ constexpr int not_initialised = 3;
 constexpr int deinitialised = 4;
 constexpr int capture_first = 900;  // CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED and its relatives
 constexpr int capture_last = 908;
-constexpr int memory_type_attribute = 2;
 
 // How many libraries the process has loaded so far.
 std::uint64_t libraries_loaded() {

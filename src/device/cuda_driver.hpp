@@ -23,6 +23,8 @@ namespace perdure {
 // What the driver calls CUdeviceptr.
 using DeviceAddress = std::uint64_t;
 
+inline constexpr int memory_type_attribute = 2;  // of cuda.h
+
 struct CudaDriver {
   int (*pointer_get_attribute)(void*, int, DeviceAddress) = nullptr;
   int (*device_get_attribute)(int*, int, int) = nullptr;

@@ -8,7 +8,7 @@
 namespace perdure {
 namespace {
 
-std::uint64_t page_bytes() {
+std::uint64_t system_page_bytes() {
   static const auto bytes = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
   return bytes;
 }
@@ -17,7 +17,7 @@ std::uint64_t page_bytes() {
 
 bool RegisteredRanges::add(Accelerator& accelerator, std::byte* begin, std::uint64_t bytes) {
   if (bytes == 0) return true;
-  const std::uint64_t page = page_bytes();
+  const std::uint64_t page = system_page_bytes();
   const DeviceAddress end = (address_of(begin) + bytes + page - 1) / page * page;
   for (DeviceAddress at = address_of(begin) / page * page; at < end;) {
     const auto next = ranges_.upper_bound(at);

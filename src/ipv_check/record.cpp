@@ -9,7 +9,7 @@ namespace {
 
 // What Site::reserved holds: the range that the site's last access fell into, its block or null,
 // and in which state of the map that was; in the upper half, when its last store was counted.
-enum Kept : unsigned { kept_begin, kept_end, kept_block, kept_changes };
+enum KeptOfSite : unsigned { site_begin, site_end, site_block, site_changes };
 
 constexpr unsigned half = 32;
 
@@ -39,7 +39,7 @@ void count_places(const Elements& elements, std::size_t word, ByteMask mask,
 
 Block* block_kept(const Site& site) {
   // An address that this process put there.
-  return reinterpret_cast<Block*>(static_cast<std::uintptr_t>(site.reserved[kept_block]));
+  return reinterpret_cast<Block*>(static_cast<std::uintptr_t>(site.reserved[site_block]));
 }
 
 RecordWord* words_in(Block& block) {
@@ -162,15 +162,15 @@ template <typename Use>
 void Record::for_pieces(std::uintptr_t address, std::uint64_t bytes, Site& site, Use use) {
   const std::uintptr_t end = address + bytes;
   while (address < end) {
-    if (static_cast<std::uint32_t>(site.reserved[kept_changes]) != blocks_.changes() ||
-        address < site.reserved[kept_begin] || address >= site.reserved[kept_end]) {
+    if (static_cast<std::uint32_t>(site.reserved[site_changes]) != blocks_.changes() ||
+        address < site.reserved[site_begin] || address >= site.reserved[site_end]) {
       const BlockMap::Found found = blocks_.find(address);
-      site.reserved[kept_begin] = found.begin;
-      site.reserved[kept_end] = found.end;
-      site.reserved[kept_block] = reinterpret_cast<std::uintptr_t>(found.block);
-      site.reserved[kept_changes] = blocks_.changes();
+      site.reserved[site_begin] = found.begin;
+      site.reserved[site_end] = found.end;
+      site.reserved[site_block] = reinterpret_cast<std::uintptr_t>(found.block);
+      site.reserved[site_changes] = blocks_.changes();
     }
-    const std::uintptr_t stop = std::min<std::uintptr_t>(end, site.reserved[kept_end]);
+    const std::uintptr_t stop = std::min<std::uintptr_t>(end, site.reserved[site_end]);
     if (Block* block = block_kept(site)) use(*block, address - block->begin, stop - block->begin);
     address = stop;
   }
@@ -228,8 +228,8 @@ void Record::note_writer(Block& block, Site& site) {
   const SiteNumber number = sites_.number_of(site);
   if (tracked.first_now == 0) tracked.first_now = number;
   tracked.last_now = number;
-  if (site.reserved[kept_changes] >> half == now_) return;
-  site.reserved[kept_changes] = blocks_.changes() | std::uint64_t{now_} << half;
+  if (site.reserved[site_changes] >> half == now_) return;
+  site.reserved[site_changes] = blocks_.changes() | std::uint64_t{now_} << half;
   Writer& writer = tracked.writers[number];
   if (writer.first_iteration == 0) writer.first_iteration = now_;
   if (writer.last_iteration != now_) ++writer.iterations;

@@ -18,7 +18,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::milliseconds poll_time{10};
+constexpr std::chrono::milliseconds own_poll_time{10};
 constexpr std::chrono::milliseconds shared_poll_time{200};  // of a file system that many share
 constexpr std::chrono::milliseconds destructor_patience{5'000};
 constexpr std::chrono::milliseconds grace_time{200};  // for a thread that was asked to end
@@ -130,7 +130,7 @@ Result<std::vector<const LevelFile*>> NodeDrain::Shared::wait_for_images(Version
                     " after ", request.image_patience.count(), " ms");
     }
     if (must_end()) return ended(id, request.place);
-    std::this_thread::sleep_for(poll_time);
+    std::this_thread::sleep_for(own_poll_time);
   }
 }
 

@@ -12,8 +12,6 @@
 namespace perdure {
 namespace {
 
-constexpr auto poll_time = std::chrono::microseconds(50);
-
 std::chrono::milliseconds milliseconds_of(std::uint64_t ns) {
   return std::chrono::milliseconds(ns / 1'000'000);
 }

@@ -69,7 +69,7 @@ TEST(LevelFile, names_are_read_as_they_are_made) {
 }
 
 TEST(LevelFile, a_payload_written_in_any_order_is_read_again) {
-  const LevelDirectory directory;
+  const ScratchLevel directory;
   std::mt19937_64 random(test_seed());
   for (const std::uint64_t size : {std::uint64_t{0}, std::uint64_t{1}, sealed_chunk_bytes,
                                    3 * sealed_chunk_bytes + 12345, std::uint64_t{77}}) {
@@ -110,14 +110,14 @@ TEST(LevelFile, a_payload_written_in_any_order_is_read_again) {
 }
 
 TEST(LevelFile, a_file_that_is_missing_is_not_found) {
-  const LevelDirectory directory;
+  const ScratchLevel directory;
   const auto file = LevelFile::open(directory.open(), name, Trust::own);
   EXPECT_EQ(file.status().code(), Code::not_found);
   EXPECT_NE(file.status().message().find("holds no image-00002.1"), std::string::npos);
 }
 
 TEST(LevelFile, one_that_is_begun_or_cleared_has_no_contents) {
-  const LevelDirectory directory;
+  const ScratchLevel directory;
   const Bytes payload = bytes_of(5000, 1);
   const auto reopened = [&directory] { return directory.file(name).whole(); };
   EXPECT_FALSE(reopened());
@@ -144,7 +144,7 @@ TEST(LevelFile, one_that_is_begun_or_cleared_has_no_contents) {
 }
 
 TEST(LevelFile, one_with_room_for_more_keeps_what_it_holds_and_grows_no_more) {
-  const LevelDirectory directory;
+  const ScratchLevel directory;
   const Bytes payload = bytes_of(5000, 1);
   const Bytes larger = bytes_of(sealed_chunk_bytes + 1, 2);
   LevelFile file = directory.file(name);
@@ -245,7 +245,7 @@ TEST(LevelFile, a_newer_format_is_refused_with_a_sentence) {
 }
 
 TEST(LevelFile, damage_is_named_by_its_bytes) {
-  const LevelDirectory directory;
+  const ScratchLevel directory;
   const Bytes payload = bytes_of(2 * sealed_chunk_bytes + 10, 5);
   {
     LevelFile file = directory.file(name);

@@ -13,8 +13,6 @@
 namespace perdure {
 namespace {
 
-constexpr auto poll_time = std::chrono::microseconds(50);
-
 constexpr const char* not_given = "a version could not be given to other nodes";
 
 enum Word { whole_word, failed_word, draining_word, word_count };

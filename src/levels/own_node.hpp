@@ -6,6 +6,7 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <string>
@@ -15,6 +16,9 @@
 #include "base/group.hpp"
 
 namespace perdure {
+
+// Between looks at what other ranks of the node, or a thread, have come to.
+inline constexpr auto poll_time = std::chrono::microseconds(50);
 
 struct OwnNode {
   Group& group;

@@ -17,8 +17,6 @@ constexpr std::uint64_t slice_bytes = std::uint64_t{8} << 20U;
 constexpr std::uint64_t slice_share = 20;
 constexpr std::uint64_t slice_ns_max = 16'000'000;
 constexpr std::uint64_t slice_ns_min = 100'000;
-constexpr auto poll_time = std::chrono::microseconds(50);
-
 }  // namespace
 
 Replication::~Replication() {

@@ -46,7 +46,7 @@ std::vector<KeptGroup> groups_of(const Census& census, const std::set<std::uint3
   return all;
 }
 
-Ranks list_of(const std::set<std::uint32_t>& ranks) {
+Ranks listed(const std::set<std::uint32_t>& ranks) {
   return {ranks.begin(), ranks.end()};
 }
 
@@ -151,7 +151,7 @@ void Verification::look_at_pool() {
     of_image_ = of_image_ || file->of_image;
   }
   for (std::size_t i = 0; i < left_over.size(); ++i) {
-    report_.nodes[i].left_over = list_of(left_over[i]);
+    report_.nodes[i].left_over = listed(left_over[i]);
   }
   const PoolReport pool = inspect_ranks(census_.job, used, {.verify_data = options_.data});
   for (const RankReport& rank : pool.ranks) note_damage(rank.path + ": ", rank.findings);
@@ -235,8 +235,8 @@ KeptVersion Verification::judge(VersionId id) const {
   for (const LevelFileFact& fact : alone.levels) {
     (fact.name.kind == SealedKind::image ? images : guards).insert(fact.name.rank);
   }
-  kept.images = list_of(images);
-  kept.guards = list_of(guards);
+  kept.images = listed(images);
+  kept.guards = listed(guards);
   kept.groups = groups_of(alone, images);
   kept.restorable = plan_recovery(alone).has_value();
   if (kept.restorable) kept.losses = bearable_losses(alone, id);
@@ -364,7 +364,7 @@ void Verification::list_outcomes() {
         held[fact.name.kind == SealedKind::guard ? 1 : 0].insert(fact.name.rank);
       }
       if (held[0].empty() && held[1].empty()) continue;
-      node.kept.push_back({*id, list_of(held[0]), list_of(held[1])});
+      node.kept.push_back({*id, listed(held[0]), listed(held[1])});
     }
     node.without = without({i});
     all.insert(i);

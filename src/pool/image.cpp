@@ -16,8 +16,8 @@ std::uint64_t padded(std::uint64_t bytes) {
   return align_up(bytes, image_align_bytes);
 }
 
-std::uint64_t table_bytes(const ArrayEntry& entry, std::uint64_t block_bytes) {
-  return entry.shape.checksums ? 8 * block_count(entry.size_bytes, block_bytes) : 0;
+std::uint64_t table_bytes(const ArrayEntry& entry, std::uint64_t bytes_of_block) {
+  return entry.shape.checksums ? 8 * block_count(entry.size_bytes, bytes_of_block) : 0;
 }
 
 template <typename T>

@@ -20,18 +20,18 @@
 
 namespace perdure {
 
-struct GuardedRange {
+struct GuardedBytes {
   std::atomic<std::uintptr_t> begin{0};  // 0: free
   std::uintptr_t end = 0;
   std::uintptr_t first = 0;  // the array's first byte
   std::byte* pages = nullptr;
   std::array<char, 320> name{};
-  std::atomic<GuardedRange*> next{nullptr};
+  std::atomic<GuardedBytes*> next{nullptr};
 };
 
 namespace {
 
-std::atomic<GuardedRange*> ranges{nullptr};  // they are used again, and never freed
+std::atomic<GuardedBytes*> ranges{nullptr};  // they are used again, and never freed
 std::mutex ranges_mutex;                     // for claiming and releasing
 
 // Text for a signal handler, which may neither allocate nor print.
@@ -62,7 +62,7 @@ class Sentence {
 
 // A judge of faults.
 bool is_mistaken_store(std::uintptr_t address) {
-  const GuardedRange* range = ranges.load(std::memory_order_acquire);
+  const GuardedBytes* range = ranges.load(std::memory_order_acquire);
   for (; range != nullptr; range = range->next.load(std::memory_order_acquire)) {
     const std::uintptr_t begin = range->begin.load(std::memory_order_acquire);
     if (begin != 0 && address >= begin && address < range->end) break;
@@ -81,12 +81,12 @@ bool is_mistaken_store(std::uintptr_t address) {
   return true;
 }
 
-GuardedRange& free_range() {
-  GuardedRange* range = ranges.load();
+GuardedBytes& free_range() {
+  GuardedBytes* range = ranges.load();
   while (range != nullptr && range->begin.load() != 0) range = range->next.load();
   if (range != nullptr) return *range;
-  static std::deque<GuardedRange> made;
-  GuardedRange& added = made.emplace_back();
+  static std::deque<GuardedBytes> made;
+  GuardedBytes& added = made.emplace_back();
   added.next.store(ranges.load());
   ranges.store(&added, std::memory_order_release);
   return added;
@@ -106,7 +106,7 @@ Result<std::unique_ptr<StoreGuard>> StoreGuard::create(std::byte* begin, std::si
                                                        const std::string& array) {
   judge_faults(is_mistaken_store);
   const std::lock_guard<std::mutex> lock(ranges_mutex);
-  GuardedRange& range = free_range();
+  GuardedBytes& range = free_range();
   const std::string name = quoted(array);
   range.name.fill('\0');
   std::memcpy(range.name.data(), name.data(), std::min(name.size(), range.name.size() - 1));

@@ -22,7 +22,7 @@ namespace perdure {
 // Whether PERDURE_CHECK asks for guards: "1"; "0" or nothing does not. Code::invalid_argument.
 Result<bool> checks_stores();
 
-struct GuardedRange;
+struct GuardedBytes;
 
 class StoreGuard {
  public:
@@ -38,10 +38,10 @@ class StoreGuard {
   Status allow(bool stores);
 
  private:
-  explicit StoreGuard(GuardedRange& range) : range_(range) {}
+  explicit StoreGuard(GuardedBytes& range) : range_(range) {}
   Status protect(int protection);
 
-  GuardedRange& range_;
+  GuardedBytes& range_;
   bool open_ = true;
 };
 

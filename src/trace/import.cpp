@@ -27,7 +27,7 @@ constexpr std::array<std::pair<std::string_view, ImportFormat>, 6> formats = {{
     {"csv", ImportFormat::csv},
 }};
 constexpr std::size_t chunk_bytes = std::size_t{1} << 18U;
-constexpr std::size_t line_bytes_max = 4096;
+constexpr std::size_t text_line_bytes_max = 4096;
 constexpr std::uint64_t access_bytes_max = std::uint64_t{1} << 20U;
 constexpr std::uint64_t csv_bytes_max = std::uint64_t{1} << 26U;
 constexpr std::size_t shown_bytes = 60;
@@ -317,7 +317,8 @@ Status import_text(ByteSource& source, Importer& importer) {
       text.remove_prefix(end + 1);
     }
     begun += text;
-    if (begun.size() > line_bytes_max) return importer.wrong("after line", "comes no end of line");
+    if (begun.size() > text_line_bytes_max)
+      return importer.wrong("after line", "comes no end of line");
   }
   return begun.empty() ? Status::success() : importer.take_line(begun);
 }

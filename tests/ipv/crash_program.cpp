@@ -42,9 +42,11 @@
 extern "C" {
 int __real_main(int argc, char** argv);
 int __real_perdure_ipv_persist(std::uint64_t* version);
-int __wrap_main(int argc, char** argv);
-int __wrap_perdure_open(const char* path, const perdure_options* options, perdure_pool** pool);
-int __wrap_perdure_ipv_persist(std::uint64_t* version);
+[[gnu::visibility("default")]] int __wrap_main(int argc, char** argv);
+[[gnu::visibility("default")]] int __wrap_perdure_open(const char* path,
+                                                       const perdure_options* options,
+                                                       perdure_pool** pool);
+[[gnu::visibility("default")]] int __wrap_perdure_ipv_persist(std::uint64_t* version);
 }
 
 namespace {

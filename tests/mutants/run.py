@@ -18,6 +18,7 @@ Exit status: 0 if every mutant was killed, 1 if one survived, 2 if one could not
 """
 
 import argparse
+import functools
 import json
 import os
 import shlex
@@ -100,15 +101,31 @@ def run(words, directory):
         raise NotPlanted(done.stderr.strip()[-600:])
 
 
+@functools.cache
+def tests_of(build):
+    """What CTest runs, by the names of the tests."""
+    shown = subprocess.run(["ctest", "--test-dir", str(build), "--show-only=json-v1"],
+                           capture_output=True, text=True, check=True).stdout
+    return {test["name"]: test.get("command") for test in json.loads(shown)["tests"]}
+
+
+def command_of(test, build):
+    """The program that has the test, and the words for it."""
+    command = tests_of(build).get(test)
+    if not command:
+        raise NotPlanted(f"the build has no test {test}")
+    return command
+
+
 def survives(mutant, build, folder, planted):
     """True if the named test passes although the mistake is there."""
     preload = {}
+    program, *words = command_of(mutant["test"], build)
     if "library" in mutant:
         preload["LD_PRELOAD"] = str(link(mutant["library"], build, folder, planted))
-        program = next(build.glob(f"tests/**/{mutant['test']}"))
     else:
-        program = link(mutant["test"], build, folder, planted)
-    done = finished([program, f"--gtest_filter={mutant['filter']}", "--gtest_fail_fast"],
+        program = link(Path(program).name, build, folder, planted)
+    done = finished([program, *words, f"--gtest_filter={mutant['filter']}", "--gtest_fail_fast"],
                     GTEST_COLOR="no", PERDURE_TEST_DIR=str(folder), **preload)
     if done is not None and "Running 0 tests" in done.stdout:
         raise NotPlanted(f"no test matches {mutant['filter']}")

@@ -115,13 +115,17 @@ def test_what_the_recipes_add_is_built_and_passes(tree):
     options = ("-DCMAKE_BUILD_TYPE=RelWithDebInfo", "-DPERDURE_PYTHON=OFF",
                "-DPERDURE_MPI_WRAPPERS=")  # fmt: skip
     subprocess.run(["cmake", "-S", tree, "-B", build, "-G", "Ninja", *options], check=True)
-    tests = ["levels_kinds_test", "levels_redundancy_test", "sim_test", "model_test"]
+    tests = {
+        "levels_tests": "kinds_test.cpp,redundancy_test.cpp",
+        "sim_tests": "account_test.cpp,policy_test.cpp,run_test.cpp,sweep_test.cpp",
+        "model_tests": "device_table_test.cpp",
+    }
     programs = [*tests, "node_losses"]
     subprocess.run(["cmake", "--build", build, "-j", "2", "--target", *programs, "perdure_added"],
                    check=True)  # fmt: skip
     found = {path.name: path for path in build.rglob("*") if path.name in programs}
-    for test in tests:
-        subprocess.run([found[test]], check=True)
+    for test, sources in tests.items():
+        subprocess.run([found[test], f"--sources={sources}"], check=True)
     lose = [found["node_losses"], "--scheme", "local:2", "--nodes", "4", "--trials", "40"]
     subprocess.run(lose, check=True)
 

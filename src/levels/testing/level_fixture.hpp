@@ -95,7 +95,7 @@ inline LevelFile file_in_memory(const LevelFileName& name, std::uint64_t size_ma
   return LevelFile::on_device(std::make_unique<MemoryDevice>(size_max), name, path).take();
 }
 
-class LevelDirectory {
+class ScratchLevel {
  public:
   Directory open() const { return Directory::open(directory_.path()).take(); }
   LevelFile file(const LevelFileName& name) const {
