@@ -6,6 +6,7 @@
 #include <memory>
 #include <set>
 
+#include "base/assert.hpp"
 #include "base/files.hpp"
 #include "pmem/file_device.hpp"
 #include "pool/copy_check.hpp"
@@ -43,7 +44,9 @@ void note_versions(RankReport& report) {
   if (report.complete_versions.empty()) return;
   const bool sound = report.judgement.damage.empty();
   report.newest = sound ? report.judgement.head : report.complete_versions.front();
-  report.catalogue = report.slots[report.judgement.find(*report.newest)->slot].body;
+  const Offer* const newest = report.judgement.find(*report.newest);
+  PERDURE_ASSERT(newest != nullptr);
+  report.catalogue = report.slots[newest->slot].body;
 }
 
 // Damage beside what a restart needs: versions that can't be restored any more.
@@ -185,9 +188,12 @@ void judge_ranks(PoolReport& report) {
     const Status held = check_choice(rank.judgement, choice);
     const std::string name = "rank " + std::to_string(rank.rank);
     if (!held.ok()) return damage(name + ": " + held.message());
-    const std::uint64_t its = rank.judgement.find(choice.version)->incarnation;
-    if (incarnation && *incarnation != its) return damage("the ranks' files are of different runs");
-    incarnation = its;
+    const Offer* const its = rank.judgement.find(choice.version);
+    PERDURE_ASSERT(its != nullptr);  // check_choice() has found it
+    if (incarnation && *incarnation != its->incarnation) {
+      return damage("the ranks' files are of different runs");
+    }
+    incarnation = its->incarnation;
     if (*rank.newest == choice.version) continue;
     report.findings.push_back({Severity::crash, name + " is ahead: its version " +
                                                     std::to_string(*rank.newest) +
