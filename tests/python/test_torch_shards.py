@@ -83,6 +83,47 @@ run_job(new, "load")
 """, memory_path / "run")  # fmt: skip
 
 
+def test_a_planner_that_keeps_its_plans_has_no_process_s_pool_removed(memory_path):
+    run(DISTRIBUTED + """
+def write_kept(rank, path, mesh):
+    writer = PoolWriter(path)
+    for step in range(1, 4):
+        dcp.save(state_of(step, mesh), storage_writer=writer,
+                 planner=dcp.DefaultSavePlanner(enable_plan_caching=True))
+        read(rank, path, mesh, step)
+    writer.close()
+
+run_job(3, "write_kept")
+run_job(2, "read")
+""", memory_path / "run")  # fmt: skip
+
+
+def test_a_save_that_waits_for_an_asynchronous_one_leaves_it_its_name(memory_path):
+    run("""
+class Slow(dcp.DefaultSavePlanner):
+    def create_local_plan(self):
+        time.sleep(0.3)
+        return super().create_local_plan()
+
+import json, time
+from perdure.torch.blocks import read_blocks
+writer = PoolWriter(path)
+label = lambda: read_blocks(path / "metadata").index["label"]
+saved = dcp.async_save({"a": torch.ones(3)}, checkpoint_id="first", storage_writer=writer,
+                       planner=Slow())
+named = []
+finish = writer.finish
+def finish_and_note(**given):
+    finish(**given)
+    named.append(label())
+writer.finish = finish_and_note
+dcp.save({"a": torch.ones(3)}, checkpoint_id="second", storage_writer=writer)
+saved.result()
+assert named == ["first", "second"], named
+writer.close()
+""", memory_path / "run")  # fmt: skip
+
+
 # Each kind of division, of dtypes and shapes, some of them with nothing for some process.
 MADE = """
 def whole_of(dtype, shape, step):

@@ -93,7 +93,8 @@ class PoolWriter(StorageWriter):
         )
 
     def reset(self, checkpoint_id: str | os.PathLike[str] | None = None) -> None:
-        """Notes the name of the next checkpoint."""
+        """Notes the name of the next checkpoint; one that is under way keeps its own."""
+        self._saves.enter()
         self._label = "" if checkpoint_id is None else os.fspath(checkpoint_id)
 
     @property
@@ -135,8 +136,10 @@ class PoolWriter(StorageWriter):
         return dataclasses.replace(plan, storage_data=self._rank)
 
     def prepare_global_plan(self, plans: list[SavePlan]) -> list[SavePlan]:
-        """As they are."""
-        self._ranks = {plan.storage_data for plan in plans}
+        """As they are. A planner that keeps plans leaves out those that are as they were."""
+        self._ranks = {plan.storage_data for plan in plans if plan.storage_data is not None}
+        if len(self._ranks) != len(plans):
+            self._ranks.update(range(_rank_count()))
         return plans
 
     def write_data(self, plan: SavePlan, planner: SavePlanner) -> Future[list[WriteResult]]:
@@ -280,6 +283,10 @@ class PoolReader(StorageReader):
 
 def _rank() -> int:
     return dist.get_rank() if dist.is_available() and dist.is_initialized() else 0
+
+
+def _rank_count() -> int:
+    return dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1
 
 
 def _folder(path: Path, rank: int) -> Path:
