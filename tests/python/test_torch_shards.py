@@ -98,6 +98,34 @@ run_job(2, "read")
 """, memory_path / "run")  # fmt: skip
 
 
+def test_a_process_that_can_not_stage_has_the_save_fail_on_all(memory_path):
+    run(DISTRIBUTED + """
+import resource
+
+def limited(rank, path, mesh):
+    writer = PoolWriter(path)
+    dcp.async_save(state_of(1, mesh), storage_writer=writer).result()
+    large = {"large": distribute_tensor(torch.ones(1 << 20), mesh, [Shard(0)])}
+    if rank == 1:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 18, resource.RLIM_INFINITY))
+    saved = dcp.async_save(large, storage_writer=writer)
+    try:
+        saved.result(timeout=60)
+    except BaseException as error:  # CheckpointException is no Exception
+        assert "File too large" in str(error), error
+    else:
+        raise AssertionError("saved")
+    resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    read(rank, path, mesh, 1)
+    dcp.async_save(state_of(2, mesh), storage_writer=writer).result()
+    read(rank, path, mesh, 2)
+    writer.close()
+
+run_job(2, "limited")
+
+""", memory_path / "run")  # fmt: skip
+
+
 def test_a_save_that_waits_for_an_asynchronous_one_leaves_it_its_name(memory_path):
     run("""
 class Slow(dcp.DefaultSavePlanner):
