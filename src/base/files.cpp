@@ -330,7 +330,8 @@ bool Directory::exists() const {
   return ::fstat(fd(), &found) == 0 && found.st_nlink > 0;
 }
 
-// base.N5. Those that were there, so that one that goes meanwhile does no harm.
+// base.N5. Those that were there: one that goes meanwhile is one of ours, as nobody else can take
+// names away.
 std::uint64_t Directory::unfinished_names_of(int fd, const std::string& name) const {
   const auto all = names();
   if (!all.ok()) return 0;
@@ -343,7 +344,7 @@ Result<FileHandle> Directory::checked(int fd, const std::string& name) const {
   FileHandle handle(fd);
   struct stat found{};
   std::uint64_t unfinished = 0;
-  if (trust_ != Trust::anyone && ::fstat(fd, &found) == 0 && found.st_nlink > 1) {
+  if (trust_ == Trust::own && ::fstat(fd, &found) == 0 && found.st_nlink > 1) {
     unfinished = unfinished_names_of(fd, name);
   }
   PERDURE_TRY(check_file(fd, path_of(name), trust_, unfinished));

@@ -170,6 +170,15 @@ TEST_P(PublishByLink, a_second_name_that_is_another_files_is_refused_as_before) 
   EXPECT_EQ(code(), Code::foreign);
 }
 
+// Whoever may also take names away could do that between their count and that of the file's links.
+TEST_P(PublishByLink, a_second_name_is_refused_where_a_group_may_take_names_away) {
+  write("name", "first");
+  fs::create_hard_link(directory_ / "name", directory_ / "name.new-1");
+  EXPECT_EQ(read("name"), "first");
+  const Directory shared = Directory::open(directory_.path(), Trust::group).take();
+  EXPECT_EQ(shared.open_file("name", FileAccess::read).status().code(), Code::foreign);
+}
+
 TEST_P(PublishByLink, a_link_that_nfs_asked_for_twice_is_made) {
   link_is_sent_twice = true;
   write("name.new-1", "first");

@@ -15,6 +15,7 @@ from numpy.testing import assert_array_equal
 
 import perdure
 from conftest import BUILD, ROOT
+from perdure.core import load_core
 
 MODES = ("copy", "twin", "log", "flush")
 DTYPES = (
@@ -87,6 +88,66 @@ def test_an_array_whose_shape_is_said_anew_has_that(tmp_path):
             pool.commit()
             assert u.shape == pool.arrays()[0].shape == shape
         assert perdure.read(tmp_path / "pool")["u"].shape == shape
+
+
+def test_arrays_without_extents_need_no_room_that_others_lack(tmp_path):
+    names = [f"layer{number}.num_batches_tracked" for number in range(400)]
+    for run in range(2):
+        with perdure.open(tmp_path / "pool") as pool:
+            arrays = [pool.array(name, (), "i8") for name in names]
+            state = pool.scalars(loss=0.5)
+            word = pool.array("word", (), "U3")
+            assert pool.restart() == (run or None)
+            for number, array in enumerate(arrays):
+                assert array.working.shape == () and array.consistent == run * number
+                array.working[...] = number
+            assert state.loss == 0.5 and word.consistent == ("abc" if run else "")
+            word.working[...] = "abc"
+            pool.commit()
+    read = perdure.read(tmp_path / "pool")
+    assert read["loss"] == 0.5 and read["word"].shape == read[names[0]].shape == ()
+    assert read[names[-1]].reshape(()) == 399
+
+
+def test_an_array_without_extents_and_a_scalar_may_have_one_name(tmp_path):
+    for run in range(3):
+        with perdure.open(tmp_path / "pool") as pool:
+            if run == 1:
+                u = pool.array("x", ())
+            state = pool.scalars(x=0.5)
+            if run != 1:
+                u = pool.array("x", ())
+            pool.restart()
+            assert (u.consistent, state.x) == ((3.5, 7.5) if run else (0, 0.5))
+            u.working[...], state.x = 3.5, 7.5
+            pool.commit()
+    assert perdure.read(tmp_path / "pool").scalars["x"] == 7.5
+
+
+@pytest.mark.parametrize("before", [("x", ()), ("x", (2,), "U3")], ids=str)
+def test_another_array_may_have_the_name_of_one_that_was_removed(tmp_path, before):
+    with perdure.open(tmp_path / "pool") as pool:
+        pool.array(*before)
+        pool.restart()
+        pool.commit()
+    with perdure.open(tmp_path / "pool") as pool:
+        old = pool.array(*before)
+        pool.restart()
+        pool.remove(old)
+        pool.commit()
+        pool.array("x", (1,), "U5").working[:] = "after"
+        pool.commit()
+    assert perdure.read(tmp_path / "pool")["x"] == ["after"]
+
+
+def test_an_array_of_one_element_has_the_pool_note_nothing(tmp_path):
+    with perdure.open(tmp_path / "pool") as pool:
+        pool.array("u", 1)
+        pool.restart()
+        pool.array("v", 1)
+        pool.commit()
+    inspected = load_core().inspect_pool(str(tmp_path / "pool"))
+    assert not inspected.ranks[0].catalogue.scalars
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)

@@ -83,6 +83,75 @@ run_job(new, "load")
 """, memory_path / "run")  # fmt: skip
 
 
+def test_a_planner_that_keeps_its_plans_has_no_process_s_pool_removed(memory_path):
+    run(DISTRIBUTED + """
+def write_kept(rank, path, mesh):
+    writer = PoolWriter(path)
+    for step in range(1, 4):
+        dcp.save(state_of(step, mesh), storage_writer=writer,
+                 planner=dcp.DefaultSavePlanner(enable_plan_caching=True))
+        read(rank, path, mesh, step)
+    writer.close()
+
+run_job(3, "write_kept")
+run_job(2, "read")
+""", memory_path / "run")  # fmt: skip
+
+
+def test_a_process_that_can_not_stage_has_the_save_fail_on_all(memory_path):
+    run(DISTRIBUTED + """
+import resource
+
+def limited(rank, path, mesh):
+    writer = PoolWriter(path)
+    dcp.async_save(state_of(1, mesh), storage_writer=writer).result()
+    large = {"large": distribute_tensor(torch.ones(1 << 20), mesh, [Shard(0)])}
+    if rank == 1:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 18, resource.RLIM_INFINITY))
+    saved = dcp.async_save(large, storage_writer=writer)
+    try:
+        saved.result(timeout=60)
+    except BaseException as error:  # CheckpointException is no Exception
+        assert "File too large" in str(error), error
+    else:
+        raise AssertionError("saved")
+    resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    read(rank, path, mesh, 1)
+    dcp.async_save(state_of(2, mesh), storage_writer=writer).result()
+    read(rank, path, mesh, 2)
+    writer.close()
+
+run_job(2, "limited")
+
+""", memory_path / "run")  # fmt: skip
+
+
+def test_a_save_that_waits_for_an_asynchronous_one_leaves_it_its_name(memory_path):
+    run("""
+class Slow(dcp.DefaultSavePlanner):
+    def create_local_plan(self):
+        time.sleep(0.3)
+        return super().create_local_plan()
+
+import json, time
+from perdure.torch.blocks import read_blocks
+writer = PoolWriter(path)
+label = lambda: read_blocks(path / "metadata").index["label"]
+saved = dcp.async_save({"a": torch.ones(3)}, checkpoint_id="first", storage_writer=writer,
+                       planner=Slow())
+named = []
+finish = writer.finish
+def finish_and_note(**given):
+    finish(**given)
+    named.append(label())
+writer.finish = finish_and_note
+dcp.save({"a": torch.ones(3)}, checkpoint_id="second", storage_writer=writer)
+saved.result()
+assert named == ["first", "second"], named
+writer.close()
+""", memory_path / "run")  # fmt: skip
+
+
 # Each kind of division, of dtypes and shapes, some of them with nothing for some process.
 MADE = """
 def whole_of(dtype, shape, step):

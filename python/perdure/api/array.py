@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from perdure.api.device import device_memory
 from perdure.api.errors import InvalidArgument, NotFound, Unsupported, WrongShape, WrongState
-from perdure.api.kinds import NO_EXTENTS, Kinds
+from perdure.api.kinds import Kinds
 from perdure.api.native import _api
 from perdure.api.texts import checked_text
 
@@ -361,16 +361,19 @@ def open_array(
     bare, device = _bare(name, buffer, extents, element)
     code = PLAIN.get(element.str, _BYTE)
     stored = _stored(extents, element)
-    kind = _kind(extents, element)
-    if kind:
-        kinds.check(name, kind)
+    is_plain = element.str in PLAIN
+    if not is_plain:
+        kinds.check(name, _kind(element))
+    elif not extents or (extents == (1,) and _is_held(pool, name)):
+        kinds.load_at_restart()  # which has a shape (), or perhaps had
     rule = rank_rule(name, ranks)
     native = pool.array(name, code, stored, MODES[mode], flags, rule, size_bytes, bare)
-    if kind:
-        kinds.add(name, kind)
-    elif extents == (1,) and any(each.name == name for each in pool.arrays(0)):
-        kinds.load_at_restart()  # it may have been of shape ()
+    if not is_plain:
+        kinds.add(name, _kind(element))
+    elif extents:
         kinds.drop_shape(name)
+    else:
+        kinds.add_shape(name)
     return Array(native, name, extents, element, mode, device)
 
 
@@ -431,6 +434,12 @@ def stored_array(
     return replace(found, shape=tuple(stored))
 
 
+def _is_held(pool: _api.Pool, name: str) -> bool:
+    with suppress(NotFound):
+        return _held(pool, name).name == name
+    return False
+
+
 def _held(pool: _api.Pool, name: str) -> _api.ArrayInfo:
     """What this rank has of an array that there is, or the first of the old ranks that has it."""
     lists = [pool.arrays(0)]
@@ -487,10 +496,7 @@ def _element(name: str, dtype: DTypeLike) -> np.dtype[Any]:
     return element
 
 
-def _kind(extents: tuple[int, ...], element: np.dtype[Any]) -> str:
-    """What perdure.h has no word for; "": nothing."""
-    if element.str in PLAIN:
-        return "" if extents else NO_EXTENTS
+def _kind(element: np.dtype[Any]) -> str:
     return "dtype " + (element.str if element.fields is None else str(element.descr))
 
 

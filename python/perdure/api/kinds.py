@@ -4,14 +4,15 @@
 The pool's own catalogue has the numbers of perdure.h and counts the bytes of scalars. So that bytes
 are never taken for what they are not, pools of Python programs have one more scalar, with the type
 of each scalar, of each array whose dtype is not among those numbers, and which arrays have the
-shape (), as JSON.
+shape (), as JSON. The latter is noted as far as there is room, and under keys that no name can be,
+as a scalar may have the name of such an array.
 """
 
 from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,8 +24,16 @@ if TYPE_CHECKING:
 
 NAME = "perdure.python"
 BYTES_MAX = 8192
-NO_EXTENTS = "shape ()"
-"""The kind of an array of one element and of shape (), to which perdure.h gives one extent."""
+_NO_EXTENTS = "shape ()"
+
+
+def has_no_extents(kinds: Mapping[str, str], name: str) -> bool:
+    """Whether an array of one element, to which perdure.h gives one extent, is of shape ()."""
+    return kinds.get(_shape_key(name)) == _NO_EXTENTS
+
+
+def _shape_key(name: str) -> str:
+    return "\0" + name
 
 
 class Kinds:
@@ -45,11 +54,20 @@ class Kinds:
         """Notes the kind of `name`, after check(); raises NoSpace if there are too many names."""
         self._store({**self._kinds, name: kind})
 
+    def add_shape(self, name: str) -> None:
+        """After load_at_restart(); notes that the array is of shape (), if there is room for it."""
+        self._store({**self._kinds, _shape_key(name): _NO_EXTENTS})
+
     def drop_shape(self, name: str) -> None:
         """The program says now that `name` has an extent."""
         if self.has_no_extents(name):
-            self._stored = {each: kind for each, kind in self._stored.items() if each != name}
-            self._store({each: kind for each, kind in self._kinds.items() if each != name})
+            self._drop({_shape_key(name)})
+
+    def drop_array(self, name: str) -> None:
+        """It is in no later version, where one of another type may have its name."""
+        if self._memory is not None:
+            is_of_array = self.dtype_of(name) is not None
+            self._drop({_shape_key(name), name} if is_of_array else {_shape_key(name)})
 
     def load_at_restart(self) -> None:
         """Kinds are needed though the program has said none."""
@@ -57,7 +75,7 @@ class Kinds:
 
     def has_no_extents(self, name: str) -> bool:
         """Whether an array of one element is of shape (), as far as that is known."""
-        return self._kinds.get(name, self._stored.get(name)) == NO_EXTENTS
+        return has_no_extents(self._kinds, name) or has_no_extents(self._stored, name)
 
     def dtype_of(self, name: str) -> np.dtype[Any] | None:
         """Of an array that is stored as bytes; None: it is not, or that is not known yet."""
@@ -82,9 +100,18 @@ class Kinds:
         assert self._memory is not None
         return kinds_of_bytes(bytes(self._memory))
 
+    def _drop(self, keys: Collection[str]) -> None:
+        self._stored = {each: kind for each, kind in self._stored.items() if each not in keys}
+        self._store({each: kind for each, kind in self._kinds.items() if each not in keys})
+
     def _store(self, kinds: dict[str, str]) -> None:
         assert self._memory is not None
-        text = json.dumps(kinds, separators=(",", ":"), sort_keys=True).encode()
+        text = _bytes_of(kinds)
+        shapes = [key for key, kind in kinds.items() if kind == _NO_EXTENTS]
+        while len(text) > BYTES_MAX and shapes:
+            kinds = {each: kind for each, kind in kinds.items() if each != shapes[-1]}
+            text = _bytes_of(kinds)
+            shapes.pop()
         if len(text) > BYTES_MAX:
             raise NoSpace(
                 f"the types of {len(kinds)} names take {len(text)} bytes, and there is room for"
@@ -92,6 +119,10 @@ class Kinds:
             )
         self._memory[:] = text.ljust(BYTES_MAX, b"\0")
         self._kinds = kinds
+
+
+def _bytes_of(kinds: Mapping[str, str]) -> bytes:
+    return json.dumps(kinds, separators=(",", ":"), sort_keys=True).encode()
 
 
 def kinds_of_bytes(stored: bytes) -> dict[str, str]:

@@ -107,8 +107,8 @@ def extents_of(
     extents = list(entry.extents)
     if own is not None:
         return extents[:-1]
-    if extents != [1] or entry.name not in kinds:
+    if extents != [1] or not kinds:
         return extents
-    from perdure.api.kinds import NO_EXTENTS
+    from perdure.api.kinds import has_no_extents
 
-    return [] if kinds[entry.name] == NO_EXTENTS else extents
+    return [] if has_no_extents(kinds, entry.name) else extents

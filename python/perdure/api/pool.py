@@ -333,6 +333,7 @@ class Pool:
         array._native.remove()
         array._let_go()
         self._arrays = [each for each in self._arrays if each is not array]
+        self._kinds.drop_array(array.name)
 
     def scalars(self, **values: Any) -> Scalars:
         """Ties scalars to the pool: attributes of what is returned, with these initial values.

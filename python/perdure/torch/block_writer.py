@@ -287,9 +287,14 @@ class BlockWriter:
     def _open(self, layout: int, places: _Places) -> None:
         folder = folder_of(self._directory, layout)
         folder.parent.mkdir(parents=True, exist_ok=True)
-        self._pool = perdure.open(folder, **self._options)
-        self._array = self._pool.array("blocks", places.room, np.uint8, "twin", checksums=True)
-        self._pool.restart()
+        pool = perdure.open(folder, **self._options)
+        try:
+            array = pool.array("blocks", places.room, np.uint8, "twin", checksums=True)
+            pool.restart()
+        except BaseException:
+            pool.close()
+            raise
+        self._pool, self._array = pool, array
         self._layout, self._places = layout, places
 
 

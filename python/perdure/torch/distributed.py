@@ -47,7 +47,7 @@ from torch.distributed.checkpoint.planner import (
 from torch.distributed.checkpoint.storage import WriteResult
 from torch.futures import Future
 
-from perdure.api.errors import Damaged, InvalidArgument, NotFound
+from perdure.api.errors import Damaged, Error, InvalidArgument, NotFound
 from perdure.torch.block_writer import BlockWriter, remove_blocks
 from perdure.torch.blocks import Block, Blocks, Place, read_blocks
 from perdure.torch.staging import SavesUnderWay, leaves_of, with_leaves
@@ -86,6 +86,7 @@ class PoolWriter(StorageWriter):
         self._label = ""
         self._ranks: set[int] = set()  # of the processes that take part
         self._saves = SavesUnderWay()
+        self._failure: Error | OSError | None = None  # of the last staging
 
     def __getstate__(self) -> Any:
         raise InvalidArgument(
@@ -93,7 +94,8 @@ class PoolWriter(StorageWriter):
         )
 
     def reset(self, checkpoint_id: str | os.PathLike[str] | None = None) -> None:
-        """Notes the name of the next checkpoint."""
+        """Notes the name of the next checkpoint; one that is under way keeps its own."""
+        self._saves.enter()
         self._label = "" if checkpoint_id is None else os.fspath(checkpoint_id)
 
     @property
@@ -106,12 +108,19 @@ class PoolWriter(StorageWriter):
 
     def stage(self, state_dict: Mapping[str, Any]) -> dict[str, Any]:
         """For async_save(): the state with copies of its tensors, of this process's pool. Waits for
-        the asynchronous save before."""
+        the asynchronous save before. What fails in the pool fails in the save, where all processes
+        learn of it: those that stage theirs wait for this one there."""
         self._saves.wait()
-        own = self._opened()
-        own.go_on_from(_places(self._path).get(self._rank))
+        self._failure = None
         leaves = leaves_of(state_dict)
-        return self._saves.begin(with_leaves(state_dict, own.stage(leaves)))
+        try:
+            own = self._opened()
+            own.go_on_from(_places(self._path).get(self._rank))
+            copies = own.stage(leaves)
+        except (Error, OSError) as error:
+            self._failure = error
+            copies = [torch.empty(leaf.tensor.shape, dtype=leaf.tensor.dtype) for leaf in leaves]
+        return self._saves.begin(with_leaves(state_dict, copies))
 
     def storage_meta(self) -> Any:
         """None; the first call of a save."""
@@ -135,13 +144,17 @@ class PoolWriter(StorageWriter):
         return dataclasses.replace(plan, storage_data=self._rank)
 
     def prepare_global_plan(self, plans: list[SavePlan]) -> list[SavePlan]:
-        """As they are."""
-        self._ranks = {plan.storage_data for plan in plans}
+        """As they are. A planner that keeps plans leaves out those that are as they were."""
+        self._ranks = {plan.storage_data for plan in plans if plan.storage_data is not None}
+        if len(self._ranks) != len(plans):
+            self._ranks.update(range(_rank_count()))
         return plans
 
     def write_data(self, plan: SavePlan, planner: SavePlanner) -> Future[list[WriteResult]]:
         """Copies this process's items into its pool, unless they are there, and commits them."""
         assert self._own is not None
+        if self._saves.is_staged and self._failure is not None:
+            raise self._failure
         blocks = []
         for item in plan.items:
             data = planner.resolve_data(item)
@@ -280,6 +293,10 @@ class PoolReader(StorageReader):
 
 def _rank() -> int:
     return dist.get_rank() if dist.is_available() and dist.is_initialized() else 0
+
+
+def _rank_count() -> int:
+    return dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1
 
 
 def _folder(path: Path, rank: int) -> Path:
