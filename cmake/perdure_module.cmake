@@ -179,12 +179,13 @@ function(perdure_tests_of module)
   endif()
 endfunction()
 
-# perdure_test(NAME SOURCES … DEPS … [LIBS …] [IN word | ALONE] [LABELS …] [TIMEOUT s] [LONG s]): a
-# test of GoogleTest, ctest name NAME, in the program of the first of DEPS, or IN word_tests; in one
-# of its own, NAME, if it is ALONE or knows the shared library only. With LONG, NAME.long of `make
-# soak` has all cases (slow_tests.hpp).
+# perdure_test(NAME SOURCES … DEPS … [LIBS …] [IN word | ALONE] [LABELS …] [TIMEOUT s] [LONG s]
+#              [COST s]): a test of GoogleTest, ctest name NAME, in the program of the first of
+# DEPS, or IN word_tests; in one of its own, NAME, if it is ALONE or knows the shared library only.
+# With LONG, NAME.long of `make soak` has all cases (slow_tests.hpp). With LONG or COST the test is
+# one of the first to begin.
 function(perdure_test name)
-  cmake_parse_arguments(arg "ALONE" "TIMEOUT;LONG;IN" "SOURCES;DEPS;LIBS;LABELS" ${ARGN})
+  cmake_parse_arguments(arg "ALONE" "TIMEOUT;LONG;IN;COST" "SOURCES;DEPS;LIBS;LABELS" ${ARGN})
   if(NOT PERDURE_TESTS)
     return()
   endif()
@@ -220,6 +221,11 @@ function(perdure_test name)
   if(arg_LONG)
     perdure_test_entry(${name}.long TIMEOUT ${arg_LONG} COMMAND ${command} SOAK
                        ENVIRONMENT PERDURE_SLOW_TESTS=1)
+    list(APPEND arg_COST 30)
+  endif()
+  if(arg_COST)
+    list(GET arg_COST 0 cost)
+    set_tests_properties(${name} PROPERTIES COST ${cost})
   endif()
   set(${name}_command ${command} PARENT_SCOPE)  # for more entries
 endfunction()

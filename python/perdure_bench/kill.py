@@ -34,7 +34,7 @@ from perdure_bench.trial import ITERATIONS, Job, run_killed, try_out
 SUMMARY = "jobs killed at random moments, their restarts and their answers"
 FAULTS = ("wrong", "lost", "refused", "leftovers")
 _RANKS = (2, 4)
-_KILLS, _KILLS_QUICK = 500, 25
+_KILLS, _KILLS_QUICK = 500, 12
 _KILLED_TWICE = 0.15  # of the trials
 _TRIALS_PER_KILL = 6  # that happened; with more of them something is wrong with the campaign
 # An MPI that spins is slow with more ranks than cores, so it gets fewer of those trials, and none

@@ -33,7 +33,7 @@ from perdure_bench.facts import Fact
 from perdure_bench.kill import FAULTS, Trials, run_campaign
 
 SUMMARY = "jobs that write to cached files killed at random moments, and what was recovered"
-_KILLS, _KILLS_QUICK = 300, 20
+_KILLS, _KILLS_QUICK = 300, 12
 # The stages of cache_job_plan.hpp at which a kill of each kind aims.
 STAGES = {"writes": (1, 3, 5, 9), "sync": (2, 6), "close": (7, 10)}
 _ACKNOWLEDGE = ("sync", "async", "durable")

@@ -24,7 +24,7 @@ from perdure_bench.kill import Campaign, run_campaign
 from perdure_bench.trial import ITERATIONS, Job
 
 SUMMARY = "jobs of persistent windows killed at random moments, and their answers"
-_KILLS, _KILLS_QUICK = 200, 30
+_KILLS, _KILLS_QUICK = 200, 24
 _CELLS, _CELLS_QUICK = 1 << 18, 1 << 14  # of each rank, 8 bytes each
 _CALLS = ("accumulate", "get_accumulate", "fetch_and_op", "compare_and_swap")
 

@@ -8,12 +8,13 @@
 #include <mutex>
 
 #include "model_job.hpp"
+#include "slow_tests.hpp"
 
 namespace perdure {
 namespace {
 
 constexpr std::uint64_t iterations = 11;
-constexpr std::uint64_t images_per_fence = 300;
+const std::uint64_t images_per_fence = slow_tests() ? 300 : 100;
 constexpr std::uint64_t continue_every = 23;
 
 struct SweepCase {

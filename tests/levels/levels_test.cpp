@@ -22,6 +22,7 @@
 #include "pool/image.hpp"
 #include "pool/pool_directory.hpp"
 #include "pool/slots.hpp"
+#include "slow_tests.hpp"
 
 namespace perdure {
 namespace {
@@ -227,7 +228,8 @@ TEST_F(LevelsOfJobs, the_last_version_of_a_job_is_drained_whatever_is_under_way)
 TEST_F(LevelsOfJobs, a_rank_without_an_answer_takes_what_the_others_take_and_says_what_it_left) {
   levels_ = "redundancy=partner;every=1;drain=" + node(9) + ";patience=5s";
   const std::string log = node(8);
-  for (std::uint64_t commits = 2; commits < 5; ++commits) {
+  const Cases cases = some_cases(2, 3);
+  for (std::uint64_t commits = cases.first; commits < 5; commits += cases.step) {
     clear();
     fs::create_directories(node(9));
     fs::permissions(node(9), fs::perms::owner_all);
@@ -348,7 +350,7 @@ TEST_F(LevelsOfJobs, a_version_that_a_cut_restore_gave_up_is_not_brought_back) {
   ASSERT_EQ(run({.restore = 2}), 0);
   const std::uint64_t calls = found_->calls;
   std::uint64_t restored = 0;
-  for (std::uint64_t i = calls; i <= 2 * calls + 1; i += 3) {
+  for (const std::uint64_t i : one_of_each_part(calls, 2 * calls + 1, 6)) {
     const std::uint64_t kill_at = i / 2;
     const auto late = static_cast<std::int64_t>(i % 2);
     begin();
@@ -378,7 +380,7 @@ TEST_F(LevelsOfJobs, a_version_that_a_cut_restore_gave_up_does_not_come_from_the
   ASSERT_EQ(run({.restore = 2}), 0);
   const std::uint64_t calls = found_->calls;
   std::uint64_t restored = 0;
-  for (std::uint64_t kill_at = calls / 2; kill_at <= calls; ++kill_at) {
+  for (const std::uint64_t kill_at : one_of_each_part(calls / 2, calls, 6)) {
     begin();
     (void)run({.restore = 2, .kill_at = kill_at, .late = 0});
     ASSERT_EQ(run({.commits = 1, .mark = 2}), 0) << kill_at;
@@ -402,7 +404,7 @@ TEST_F(LevelsOfJobs, a_restore_that_is_cut_leaves_named_files_as_some_version_ha
   ASSERT_EQ(run({.restore = 2, .lines = true}), 0);
   const std::uint64_t calls = found_->calls;
   std::uint64_t restored = 0;
-  for (std::uint64_t i = 2; i < 2 * calls + 2; ++i) {  // either rank is late
+  for (const std::uint64_t i : one_of_each_part(2, 2 * calls + 1, 16)) {  // either rank is late
     const std::uint64_t kill_at = i / 2;
     begin();
     (void)run({.restore = 2, .kill_at = kill_at, .late = i % 2 == 0 ? 0 : 1, .lines = true});
@@ -448,7 +450,7 @@ TEST_F(LevelsOfJobs, a_restored_version_can_be_lost_on_a_node_at_once) {
 TEST_F(LevelsOfJobs, a_job_that_was_killed_while_it_made_its_pool_can_be_started_again) {
   ASSERT_EQ(run({.commits = 1, .mark = 1}), 0);
   const std::uint64_t calls = found_->calls;
-  for (std::uint64_t kill_at = 1; kill_at <= calls; ++kill_at) {
+  for (const std::uint64_t kill_at : one_of_each_part(1, calls, 16)) {
     clear();
     const auto late = static_cast<std::int64_t>(kill_at % 2);
     ASSERT_EQ(run({.commits = 1, .mark = 1, .kill_at = kill_at, .late = late}), killed_code);
@@ -463,7 +465,7 @@ TEST_F(LevelsOfJobs, restarts_that_are_killed_again_and_again_leave_room_for_new
   lose(0);
   ASSERT_EQ(run({}), 0);
   const std::uint64_t calls = found_->calls;
-  for (std::uint64_t back = 1; back < calls / 2; back += 3) {
+  for (const std::uint64_t back : one_of_each_part(1, calls / 2 - 1, 4)) {
     lose(0);
     for (int round = 0; round < 4; ++round) (void)run({.kill_at = calls - back, .late = round % 2});
     lose(0);

@@ -9,6 +9,7 @@ Python is planted into a copy of the package and its tests; there "filter" is an
 With "variant" the test is an MPI program for MPICH, which two ranks run; the file is put in the
 program itself if the variant is "linked", and otherwise in the library of windows, with which
 tests/rma/variant.sh runs that variant.
+With "slow" the test takes all its cases, as it does in `make soak`.
 A "test" that is a program of tests/pass compiles with a mutant of pass/ as a plug-in of its own, or
 runs its programs with the mutant's "library"; there "filter" is the rest of its command line.
 
@@ -119,7 +120,7 @@ def command_of(test, build):
 
 def survives(mutant, build, folder, planted):
     """True if the named test passes although the mistake is there."""
-    preload = {}
+    preload = {"PERDURE_SLOW_TESTS": "1"} if "slow" in mutant else {}
     program, *words = command_of(mutant["test"], build)
     if "library" in mutant:
         preload["LD_PRELOAD"] = str(link(mutant["library"], build, folder, planted))

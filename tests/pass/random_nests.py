@@ -4,7 +4,7 @@
 
     random_nests.py --build DIR [--seed N] [--count 300] [--runtime poison|perdure]
                     [--threads N|beside] [--reader] [--lto thin|full] [--plugin FILE]
-                    [--library FILE] [--keep DIR] [--unit FILE]
+                    [--library FILE] [--keep DIR] [--unit FILE [--seeds 40]]
 
 Programs of nest_generator.py are compiled natively and by the pass with the same flags, and run
 side by side by nest_driver.c: linked with poison_runtime.cpp; or with libperdure, in all tiers,
@@ -35,7 +35,6 @@ import nest_generator
 HERE = Path(__file__).resolve().parent
 INCLUDE = HERE.parents[1] / "include"
 PER_UNIT = 50
-SEEDS = 40
 KINDS = ("asked", "taken", "redirected", "past_cache")
 LEVELS = ["-O1", "-O2", "-O2", "-O3", "-O3 -march=native", "-O2 -fno-vectorize", "-Os",
           "-O2 -fno-strict-aliasing", "-O2 -ffp-contract=off", "-O0"]
@@ -136,7 +135,7 @@ def check_file(options: argparse.Namespace, folder: Path, common: list) -> None:
     for level in LEVELS_OF_FILE:
         objects = compile_unit(options.unit.read_text(), level, folder, options)
         program = link(objects, level, folder, options, common)
-        for seed in range(options.seed, options.seed + SEEDS):
+        for seed in range(options.seed, options.seed + options.seeds):
             try:
                 run_programs(program, seed, folder, options)
             except Failure as failure:
@@ -157,6 +156,7 @@ def main() -> int:
     parser.add_argument("--library", dest="preload", type=Path,
                         help="libperdure, instead of the build's")
     parser.add_argument("--unit", type=Path, help="programs of a file, instead of random ones")
+    parser.add_argument("--seeds", type=int, default=40, help="of such a file, at each level")
     parser.add_argument("--keep", type=Path, help="keep sources and programs there")
     options = parser.parse_args()
     print(f"seed {options.seed}", flush=True)

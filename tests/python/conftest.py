@@ -8,6 +8,7 @@ import fcntl
 import io
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -27,6 +28,7 @@ BUILD = Path(os.environ.get("PERDURE_BUILD", ROOT / "build/dev"))
 sys.path[:0] = [str(ROOT / "python"), str(BUILD / "python"), str(ROOT / "tools")]
 MPIS = [name for name in os.environ.get("PERDURE_TEST_MPIS", "").split(",") if name]
 LIMIT_S = 60.0
+SLOW = os.environ.get("PERDURE_SLOW_TESTS") == "1"
 os.environ["XDG_CONFIG_HOME"] = str(BUILD / "no_settings")  # a developer's own are no test's
 os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", str(BUILD / "hypothesis"))
 
@@ -42,6 +44,13 @@ os.environ.update(
     OMPI_MCA_odls_base_sigkill_timeout="0",
     OMPI_MCA_pml="^cm",
 )
+
+
+def a_few(cases, count: int) -> list:
+    """All of the cases in slow tests, otherwise `count` of them: others each time."""
+    cases = list(cases)
+    drawn = range(len(cases)) if SLOW else sorted(random.sample(range(len(cases)), count))
+    return [cases[at] for at in drawn]
 
 
 @dataclass

@@ -9,11 +9,12 @@ import signal
 import statistics
 import subprocess
 import time
+from itertools import product
 from pathlib import Path
 
 import pytest
 
-from conftest import BUILD, LIMIT_S, ROOT, wait_until
+from conftest import BUILD, LIMIT_S, ROOT, SLOW, a_few, wait_until
 from perdure_bench.energy_node import KINDS, FakeMachine, find_fake, limits_of, sweep_kills
 
 POLICY = "sys/devices/system/cpu/cpufreq/policy0"
@@ -70,9 +71,10 @@ def node(tmp_path):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_cap_killed_at_any_write_is_restored(kind, tmp_path):
-    found = sweep_kills(kind, tmp_path)
+    found = sweep_kills(kind, tmp_path, some=None if SLOW else 6)
     assert found["calls"] >= 15
-    assert found["kills"] > found["calls"]  # every call, and half of those that write
+    # At every call that is tried, and in the middle of those that write.
+    assert found["kills"] > found["calls"] if SLOW else found["kills"] >= 6
     assert found["wrong"] == 0
 
 
@@ -208,9 +210,9 @@ def test_a_machine_without_anything_is_probed_and_left_alone(tmp_path):
     assert list(tmp_path.rglob("*.json")) == []
 
 
-@pytest.mark.parametrize("name", ["frequency.json", "lock"])
-@pytest.mark.parametrize("plant", [os.mkfifo, Path.mkdir,
-                                   lambda path: path.symlink_to("/etc/shadow")])
+@pytest.mark.parametrize("name, plant", a_few(product(
+    ["frequency.json", "lock"],
+    [os.mkfifo, Path.mkdir, lambda path: path.symlink_to("/etc/shadow")]), 3))
 def test_what_was_planted_as_state_is_refused_at_once(node, name, plant):
     state = node.root / "run/perdure-energy"
     state.mkdir(parents=True, exist_ok=True)
@@ -277,7 +279,7 @@ def test_without_a_meter_energy_is_null_and_never_0(tmp_path):
     node = Node(tmp_path / "machine", "intel_pstate", "sys/class/powercap/*/energy_uj dead",
                 "perf/0x2 dead", f"{POLICY[:-1]}*/scaling_max_freq eacces")
     file = tmp_path / "profile.json"
-    ran = node(*profile_words(tmp_path, file))
+    ran = node(*profile_words(tmp_path, file, "--writers", "1"))
     assert ran.returncode == 0
     assert "no meter works here" in ran.stderr
     profile = json.loads(file.read_text())
@@ -289,7 +291,7 @@ def test_without_a_meter_energy_is_null_and_never_0(tmp_path):
 def test_a_profile_goes_on_after_ctrl_c(node, tmp_path):
     file = tmp_path / "profile.json"
     part = tmp_path / "profile.json.part"
-    words = profile_words(tmp_path, file, "--op", "write")
+    words = profile_words(tmp_path, file, "--op", "write", "--writers", "1")
     running = node.start(*words)
     wait_until(lambda: part.exists() and len(part.read_text().splitlines()) >= 3)
     os.killpg(running.pid, signal.SIGINT)
@@ -303,7 +305,7 @@ def test_a_profile_goes_on_after_ctrl_c(node, tmp_path):
     assert not part.exists()
 
 
-@pytest.mark.parametrize("words, said", [
+@pytest.mark.parametrize("words, said", a_few([
     (["apply", "--freq", "1400"], "write it as 1.4GHz"),
     (["apply", "--freq", "1GHz", "--pid", "99999999"], "no process"),
     (["run", "--", "true"], "nothing to apply"),
@@ -316,7 +318,7 @@ def test_a_profile_goes_on_after_ctrl_c(node, tmp_path):
     (["profile", ".", "--writers", "0", "--yes"], "no list of numbers"),
     (["profile", ".", "--op", "erase", "--yes"], "none of read"),
     (["profile", "show", "missing.json"], "missing.json"),
-])
+], 4))
 def test_bad_input_is_refused_in_a_sentence(node, words, said):
     ran = node(*words)
     assert ran.returncode == 2

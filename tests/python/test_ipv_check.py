@@ -13,12 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from conftest import BUILD, ROOT
+from conftest import BUILD, ROOT, a_few
 
 PROGRAMS = ROOT / "tests/ipv_check"
 BIN = BUILD / "trace/bin"
 PLUGIN = BUILD / "trace/lib/PerdurePass.so"
-LEVELS = pytest.mark.parametrize("level", ["-O0", "-O1", "-O3"])
+# One that is drawn for all tests, so that a program is compiled once; each of them in slow tests.
+LEVELS = pytest.mark.parametrize("level", a_few(["-O0", "-O1", "-O3"], 1))
 
 if not PLUGIN.exists() or not (BUILD / "trace/lib/libperdure_ipv_check.so").exists():
     pytest.skip("a build without LLVM 19, or with a sanitizer", allow_module_level=True)
@@ -127,7 +128,7 @@ def test_persistence_points_mark_iterations_and_objects_have_their_names(perdure
 
 
 @pytest.mark.skipif(shutil.which("flang-new-19") is None, reason="no Flang")
-@pytest.mark.parametrize("level", ["-O0", "-O2"])
+@pytest.mark.parametrize("level", a_few(["-O0", "-O2"], 1))
 def test_a_fortran_loop_is_seen_with_its_assignments_of_arrays(perdure, tmp_path, level):
     program = str(tmp_path / "program")
     library = PLUGIN.parent
@@ -281,7 +282,7 @@ MISTAKES = {
 }
 
 
-@pytest.mark.parametrize("level", ["-O0", "-O3"])
+@pytest.mark.parametrize("level", a_few(["-O0", "-O3"], 1))
 def test_each_planted_mistake_is_found_at_its_line(perdure, build, level):
     program = build("tests/ipv_check/hooks.c", "--ipv-check", level)
     for name, (rule, iteration) in MISTAKES.items():
@@ -435,7 +436,7 @@ def test_memory_has_the_name_of_the_variable_it_is_given_to(tmp_path, line, call
     assert _variable_at({**place, "file": str(Path("none.cpp"))}, callee) == ""
 
 
-@pytest.mark.parametrize("level", ["-O1", "-O3"])
+@pytest.mark.parametrize("level", a_few(["-O1", "-O3"], 1))
 def test_what_is_overwritten_in_part_is_not_announced(perdure, build, tmp_path, level):
     program = build("tests/ipv_check/parts.c", "--ipv-check", "--ipv", level)
     ran = perdure("ipv", "check", "--json", "--", program, tmp_path / "pool")
