@@ -112,7 +112,7 @@ def limited(rank, path, mesh):
     try:
         saved.result(timeout=60)
     except BaseException as error:  # CheckpointException is no Exception
-        assert "File too large" in str(error), error
+        assert "ulimit -f" in str(error), error
     else:
         raise AssertionError("saved")
     resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
@@ -122,6 +122,28 @@ def limited(rank, path, mesh):
     writer.close()
 
 run_job(2, "limited")
+
+""", memory_path / "run")  # fmt: skip
+
+
+def test_processes_that_see_different_directories_have_the_save_fail_on_all(memory_path):
+    run(DISTRIBUTED + """
+def apart(rank, path, mesh):
+    writer = PoolWriter(f"{path}/node-{rank}")
+    for asynchronous in (False, True):
+        try:
+            if asynchronous:
+                dcp.async_save(state_of(1, mesh), storage_writer=writer).result(timeout=60)
+            else:
+                dcp.save(state_of(1, mesh), storage_writer=writer)
+        except BaseException as error:  # CheckpointException is no Exception
+            assert "give one that all nodes share" in str(error), error
+        else:
+            raise AssertionError("saved")
+    assert not PoolReader(f"{path}/node-{rank}").has_checkpoint()
+    writer.close()
+
+run_job(2, "apart")
 
 """, memory_path / "run")  # fmt: skip
 

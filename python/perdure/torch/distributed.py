@@ -64,9 +64,10 @@ class PoolWriter(StorageWriter):
         writer = perdure.torch.PoolWriter("/mnt/pmem/run")
         dcp.save({"model": model.state_dict()}, storage_writer=writer)
 
-    `path` is one directory for all processes of a node, or of all nodes if they share it. Each save
-    takes the place of the one before; a checkpoint_id is noted, and not a path. Use the same writer
-    for all saves: it keeps the pools open. Options are those of perdure.open().
+    `path` is one directory that the processes of all nodes share: each looks there for what counts.
+    Where they see different ones a save fails on all. Each save takes the place of the one before;
+    a checkpoint_id is noted, and not a path. Use the same writer for all saves: it keeps the pools
+    open. Options are those of perdure.open().
 
     async_save() returns when the tensors are copied, into the pool and nowhere else: what they are
     changed to afterwards is in no checkpoint. The next save, of either kind, waits for it first.
@@ -138,6 +139,7 @@ class PoolWriter(StorageWriter):
         if is_coordinator and self._shared is None:
             self._shared = BlockWriter(self._path / _METADATA, self._options, _KEEP)
             self._shared.resume()
+            (self._path / _METADATA).mkdir(parents=True, exist_ok=True)
 
     def prepare_local_plan(self, plan: SavePlan) -> SavePlan:
         """With the number of this process."""
@@ -155,6 +157,7 @@ class PoolWriter(StorageWriter):
         assert self._own is not None
         if self._saves.is_staged and self._failure is not None:
             raise self._failure
+        self._check_shared()
         blocks = []
         for item in plan.items:
             data = planner.resolve_data(item)
@@ -208,6 +211,15 @@ class PoolWriter(StorageWriter):
             self._own = BlockWriter(_folder(self._path, self._rank), self._options, _KEEP)
             self._own.resume()
         return self._own
+
+    def _check_shared(self) -> None:
+        """In another directory than the coordinator's this process would find no checkpoint that
+        counts, and take the room of the newest one for the next."""
+        if not (self._path / _METADATA).is_dir():
+            raise InvalidArgument(
+                f"{self._path} has no folder {_METADATA}, which the coordinator has made in "
+                "its own: the processes see different directories; give one that all nodes share"
+            )
 
     def _remove_ranks(self, there: set[int]) -> None:
         """What others had is of no use: the checkpoint has nothing of it."""
