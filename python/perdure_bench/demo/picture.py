@@ -76,7 +76,8 @@ def _draw_job(axis: Axes, killing: Killing) -> None:
 
 
 def _draw_ratios(axis: Axes, costs: list[Cost]) -> None:
-    top = min(_RATIO_SHOWN, max([1.2, *(cost.high for cost in costs)]) * 1.12)
+    # With room for a text above.
+    top = min(_RATIO_SHOWN, max([1.2, *(cost.high for cost in costs)])) * 1.12
     inside = {"facecolor": "white", "edgecolor": "none", "pad": 1.5}
     for place, cost in enumerate(costs):
         axis.bar(place, cost.ratio, color=_COLOURS[cost.name], width=0.62)
