@@ -17,7 +17,7 @@ constexpr std::uint64_t kernel_alignment = 16;  // of what they read
 
 }  // namespace
 
-Result<std::unique_ptr<DeviceBuffer>> DeviceBuffer::open(const Surroundings& surroundings,
+Result<std::unique_ptr<DeviceBuffer>> DeviceBuffer::open(const ArraySurroundings& surroundings,
                                                          Accelerator& accelerator,
                                                          const ArrayEntry& entry,
                                                          std::byte* buffer) {
@@ -59,7 +59,7 @@ Status DeviceBuffer::fit(const ArrayEntry& entry, std::byte* buffer) {
   const std::uint64_t bytes =
       entry.copy_offset(entry.copies - 1) + entry.size_bytes - entry.first_offset;
   registered_ = with_.device.takes_dma() &&
-                with_.accelerators.registered().add(accelerator_, copy_at(0), bytes);
+                with_.accelerators->registered().add(accelerator_, copy_at(0), bytes);
   by_changes_ = registered_ && sums_here(entry) && is_of_pages(entry.checksum) &&
                 address_of(buffer) % kernel_alignment == 0;
   Status room = make_room(entry);
@@ -98,7 +98,7 @@ ChangeTables DeviceBuffer::tables_of(std::uint32_t copy) const {
 }
 
 Status DeviceBuffer::clear() {
-  PERDURE_TRY(accelerator_.follow(with_.accelerators.stream()));
+  PERDURE_TRY(accelerator_.follow(with_.accelerators->stream()));
   PERDURE_TRY(accelerator_.clear(address_of(buffer_), entry_.size_bytes));
   return accelerator_.finish();
 }
@@ -106,7 +106,7 @@ Status DeviceBuffer::clear() {
 Status DeviceBuffer::take(std::uint32_t copy) {
   saved_ = false;
   failed_waits_ = accelerator_.failed_waits();
-  const ProgramStream* const stream = with_.accelerators.stream();
+  const ProgramStream* const stream = with_.accelerators->stream();
   PERDURE_TRY(accelerator_.follow(stream));
   Status taken;
   if (by_changes_) {
@@ -127,7 +127,8 @@ Status DeviceBuffer::wait_until_free() {
 
 // A stream that can't wait for this accelerator is another one's, and the next commit refuses it.
 Status DeviceBuffer::hold_stream() {
-  if (accelerator_.hold(with_.accelerators.stream(), free_.handle()).ok()) return Status::success();
+  if (accelerator_.hold(with_.accelerators->stream(), free_.handle()).ok())
+    return Status::success();
   return wait_until_free();
 }
 
@@ -146,7 +147,7 @@ Status DeviceBuffer::transfer(std::uint32_t copy) {
     PERDURE_TRY(accelerator_.sum(unit(), contents(), sums_.at(), whole_units()));
   }
   std::byte* const to = copy_at(copy);
-  return with_.accelerators.registered().for_each_piece(
+  return with_.accelerators->registered().for_each_piece(
       to, entry_.size_bytes, [&](std::byte* at, std::uint64_t bytes) {
         return accelerator_.copy_to_host(at, contents() + static_cast<std::uint64_t>(at - to),
                                          bytes);
@@ -176,7 +177,7 @@ Result<std::uint64_t> DeviceBuffer::save(std::uint32_t copy, const CopySums& sum
                                          const StorePages& store) {
   if (!direct_) {
     PERDURE_TRY_ASSIGN(HostRing* const ring,
-                       with_.accelerators.ring_of(accelerator_, with_.block_bytes));
+                       with_.accelerators->ring_of(accelerator_, with_.block_bytes));
     const std::uint64_t page =
         is_of_pages(entry_.checksum) ? with_.block_bytes / pages_per_block : with_.block_bytes;
     PERDURE_TRY(
@@ -306,13 +307,13 @@ Status DeviceBuffer::fill_straight(const ArrayEntry& entry) {
   const DeviceAddress to = address_of(buffer_);
   std::byte* const from = copy_at(entry.copy);
   if (registered_) {
-    return with_.accelerators.registered().for_each_piece(
+    return with_.accelerators->registered().for_each_piece(
         from, entry.size_bytes, [&](std::byte* at, std::uint64_t bytes) {
           return accelerator_.copy_from_host(to + static_cast<std::uint64_t>(at - from), at, bytes);
         });
   }
   PERDURE_TRY_ASSIGN(HostRing* const ring,
-                     with_.accelerators.ring_of(accelerator_, with_.block_bytes));
+                     with_.accelerators->ring_of(accelerator_, with_.block_bytes));
   return ring->fill(to, entry.size_bytes,
                     [from](std::uint64_t begin, std::byte* at, std::uint64_t count) {
                       std::memcpy(at, from + begin, count);
@@ -322,7 +323,7 @@ Status DeviceBuffer::fill_straight(const ArrayEntry& entry) {
 Status DeviceBuffer::load(const ArrayEntry& entry, const CopySums& sums) {
   known_.assign(known_.size(), false);
   saved_ = false;
-  PERDURE_TRY(accelerator_.follow(with_.accelerators.stream()));
+  PERDURE_TRY(accelerator_.follow(with_.accelerators->stream()));
   const bool aligned = address_of(buffer_) % kernel_alignment == 0;
   if (direct_ && entry.shape.checksums && aligned) return ended(load_and_sum(entry, sums));
   PERDURE_TRY(check_readable(with_.device, entry));

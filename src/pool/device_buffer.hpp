@@ -43,6 +43,7 @@
 #include "pmem/device.hpp"
 #include "pmem/parallel.hpp"
 #include "pool/array_entry.hpp"
+#include "pool/array_surroundings.hpp"
 #include "pool/checksum_tables.hpp"
 #include "pool/page_set.hpp"
 
@@ -50,16 +51,10 @@ namespace perdure {
 
 class DeviceBuffer {
  public:
-  struct Surroundings {
-    Device& device;
-    ParallelWriter& writer;
-    Accelerators& accelerators;
-    std::uint64_t block_bytes;
-  };
   // Stores the pages, which are in the host's memory from `from` on, to the working copy.
   using StorePages = std::function<Status(PageRun run, const std::byte* from)>;
 
-  static Result<std::unique_ptr<DeviceBuffer>> open(const Surroundings& surroundings,
+  static Result<std::unique_ptr<DeviceBuffer>> open(const ArraySurroundings& surroundings,
                                                     Accelerator& accelerator,
                                                     const ArrayEntry& entry, std::byte* buffer);
   ~DeviceBuffer();
@@ -95,7 +90,7 @@ class DeviceBuffer {
   void retract() { saved_ = false; }
 
  private:
-  DeviceBuffer(const Surroundings& surroundings, Accelerator& accelerator)
+  DeviceBuffer(const ArraySurroundings& surroundings, Accelerator& accelerator)
       : with_(surroundings), accelerator_(accelerator) {}
 
   Status ended(Status status);
@@ -127,7 +122,7 @@ class DeviceBuffer {
   Status fill_straight(const ArrayEntry& entry);
   Status load_and_sum(const ArrayEntry& entry, const CopySums& sums);
 
-  const Surroundings with_;
+  const ArraySurroundings with_;  // with accelerators
   Accelerator& accelerator_;
   ArrayEntry entry_;
   std::byte* buffer_ = nullptr;

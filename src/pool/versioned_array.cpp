@@ -16,7 +16,7 @@ std::byte nothing_on_device;
 
 }  // namespace
 
-VersionedArray::VersionedArray(const Surroundings& surroundings, const ArrayEntry& entry,
+VersionedArray::VersionedArray(const ArraySurroundings& surroundings, const ArrayEntry& entry,
                                std::uint32_t slots, const ArrayOptions& options)
     : with_(surroundings),
       entry_(entry),
@@ -152,9 +152,7 @@ Status VersionedArray::take_device_buffer(Accelerator& accelerator, std::byte* b
         "in memory of a GPU, log mode finds what changed by the checksums of pages: "
         "leave PERDURE_MARKS, PERDURE_COMPARE and PERDURE_NO_CHECKSUM out");
   }
-  auto made =
-      DeviceBuffer::open({with_.device, with_.writer, *with_.accelerators, with_.block_bytes},
-                         accelerator, entry_, buffer);
+  auto made = DeviceBuffer::open(with_, accelerator, entry_, buffer);
   if (!made.ok()) return named(made.status());
   device_buffer_ = made.take();
   changes_.reset();

@@ -47,6 +47,7 @@
 #include "pmem/region.hpp"
 #include "pool/array_copies.hpp"
 #include "pool/array_memory.hpp"
+#include "pool/array_surroundings.hpp"
 #include "pool/array_table.hpp"
 #include "pool/catalogue.hpp"
 #include "pool/changed_pages.hpp"
@@ -60,7 +61,6 @@
 namespace perdure {
 
 class Accelerator;   // device/accelerator.hpp
-class Accelerators;  // device/accelerators.hpp
 class DeviceBuffer;  // device_buffer.hpp
 
 struct ArrayOptions {
@@ -219,14 +219,8 @@ class VersionedArray {
   void choose_working();
 
  private:
-  struct Surroundings {
-    Device& device;
-    ParallelWriter& writer;
-    Accelerators* accelerators;
-    std::uint64_t block_bytes;
-  };
-  VersionedArray(const Surroundings& surroundings, const ArrayEntry& entry, std::uint32_t slots,
-                 const ArrayOptions& options);
+  VersionedArray(const ArraySurroundings& surroundings, const ArrayEntry& entry,
+                 std::uint32_t slots, const ArrayOptions& options);
 
   Status check_options(const ArrayOptions& options) const;
   Status allocate(const ArrayOptions& options);
@@ -268,7 +262,7 @@ class VersionedArray {
   enum class Life : std::uint8_t { opened, started, committed };
   enum class Resized : std::uint8_t { no, in_place, moved };
 
-  const Surroundings with_;
+  const ArraySurroundings with_;
   ArrayEntry entry_;
   const bool resizable_;
   ArrayMemory memory_;                              // copy and log
