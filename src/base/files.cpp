@@ -404,8 +404,9 @@ Status Directory::rename_file(const std::string& from, const std::string& to) co
 Status Directory::publish_file(const std::string& from, const std::string& to) const {
   if (::renameat2(fd(), from.c_str(), fd(), to.c_str(), RENAME_NOREPLACE) == 0) return sync();
   const int failed = errno;
-  if (failed == EINVAL || failed == ENOSYS || failed == EOPNOTSUPP)
+  if (failed == EINVAL || failed == ENOSYS || failed == EOPNOTSUPP) {
     return publish_by_link(from, to);
+  }
   if (failed == EEXIST) return open_failed(fd(), to, path_of(to), failed);
   return errno_status("rename " + path_of(from) + " to " + to, failed);
 }
@@ -429,7 +430,7 @@ Status Directory::publish_by_link(const std::string& from, const std::string& to
                       made.st_ino == taken.st_ino && made.st_dev == taken.st_dev;
     if (!same) return open_failed(fd(), to, path_of(to), failed);
   }
-  (void)remove_file(from);  // a name too many: check_names() knows it
+  (void)remove_file(from);  // a name too many: check_kind() counts it
   return sync();
 }
 

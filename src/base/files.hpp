@@ -22,8 +22,8 @@
 //       over nothing, or a second link where the file system (NFS, Ceph, 9p, some FUSE) lacks that.
 //       Then the file has two names for a moment, or until it is replaced if its writer is killed
 //       in between. It is as whole as it will be, so names that begin with NAME.new, in the same
-//       directory, are no other file's. Not with Trust::group, where others could take
-//       them away again while they are counted, and a foreign file's name would pass.
+//       directory, are no other file's. Not with Trust::group, where others could take them away
+//       again while they are counted, and a foreign file's name would pass.
 //
 // A path's last component may be a link of this user's or root's, if it leads to a directory; links
 // further up are followed, as what they lead to is checked.
