@@ -7,6 +7,7 @@
 
 #include "cache/part_note.hpp"
 #include "core.hpp"
+#include "levels/drained_pool.hpp"
 #include "levels/leased_drains.hpp"
 #include "levels/level_file.hpp"
 #include "pool/box_note.hpp"
@@ -104,6 +105,33 @@ struct ArrayPlace {
   std::uint64_t offset;
 };
 
+// Of a pool, or of what a drain has of one.
+Result<PoolReport> inspect(const std::string& directory, bool verify_data) {
+  const InspectOptions options{.verify_data = verify_data};
+  return is_drained_pool(directory) ? inspect_drained_pool(directory, options)
+                                    : inspect_pool(directory, options);
+}
+
+Result<DumpedArray> dump(const std::string& directory, std::uint32_t rank, const std::string& name,
+                         std::optional<std::uint64_t> wanted) {
+  if (!is_drained_pool(directory)) return dump_array(directory, rank, name, wanted);
+  PERDURE_TRY_ASSIGN(const auto report, inspect_drained_pool(directory, {}));
+  PERDURE_TRY_ASSIGN(const std::uint64_t version, version_to_read(report, rank, wanted));
+  return read_drained_array(directory, rank, name, 0, version);
+}
+
+std::optional<ArrayPlace> read(const std::string& directory, std::uint32_t rank,
+                               const std::string& name, std::uint32_t part, std::uint64_t version) {
+  auto array = [&] {
+    const nb::gil_scoped_release released;
+    return is_drained_pool(directory) ? read_drained_array(directory, rank, name, part, version)
+                                      : read_array(directory, rank, name, part, version);
+  }();
+  if (array.status().code() == Code::busy) return std::nullopt;
+  const DumpedArray found = value_or_raise(std::move(array));
+  return ArrayPlace{to_bytes(found.bytes), found.file, found.file_offset};
+}
+
 void bind_reports(nb::module_& core) {
   nb::class_<ArrayPlace>(core, "ArrayPlace", "What read_array() gives.")
       .def_ro("bytes", &ArrayPlace::bytes)
@@ -176,37 +204,29 @@ void bind_pools(nb::module_& core) {
       "inspect_pool",
       [](const std::string& directory, bool verify_data) {
         const nb::gil_scoped_release released;
-        return value_or_raise(inspect_pool(directory, {.verify_data = verify_data}));
+        return value_or_raise(inspect(directory, verify_data));
       },
       nb::arg("directory"), nb::arg("verify_data") = false,
-      "Reads a pool without changing or locking it; verify_data reads all data as well.");
+      "Reads a pool, or what was drained of one, without changing or locking it; verify_data reads "
+      "all data as well.");
+  core.def("is_drained_pool", &is_drained_pool, nb::arg("directory"),
+           "Whether runs of a job drain versions of a pool to the directory.");
   core.def("job_record_path", &job_record_path, nb::arg("directory"),
            "The file that makes a directory a pool.");
   core.def(
       "dump_array",
       [](const std::string& directory, std::uint32_t rank, const std::string& name,
          std::optional<std::uint64_t> version) {
-        const DumpedArray array = value_or_raise(dump_array(directory, rank, name, version));
+        const DumpedArray array = value_or_raise(dump(directory, rank, name, version));
         return nb::make_tuple(type_name(array.shape.type), array.shape.extents,
                               to_bytes(array.bytes));
       },
       nb::arg("directory"), nb::arg("rank"), nb::arg("name"), nb::arg("version") = nb::none(),
       "(type name, extents, bytes) of an array, by default in the version that a restart would "
       "give back.");
-  core.def(
-      "read_array",
-      [](const std::string& directory, std::uint32_t rank, const std::string& name,
-         std::uint32_t part, std::uint64_t version) -> std::optional<ArrayPlace> {
-        auto read = [&] {
-          const nb::gil_scoped_release released;
-          return read_array(directory, rank, name, part, version);
-        }();
-        if (read.status().code() == Code::busy) return std::nullopt;
-        const DumpedArray found = value_or_raise(std::move(read));
-        return ArrayPlace{to_bytes(found.bytes), found.file, found.file_offset};
-      },
-      nb::arg("directory"), nb::arg("rank"), nb::arg("name"), nb::arg("part"), nb::arg("version"),
-      "An array in a version that a report lists; None: a job has stored over it meanwhile.");
+  core.def("read_array", &read, nb::arg("directory"), nb::arg("rank"), nb::arg("name"),
+           nb::arg("part"), nb::arg("version"),
+           "An array in a version that a report lists; None: a job has stored over it meanwhile.");
   core.def(
       "open_array",
       [](const std::string& directory, std::uint32_t rank, const std::string& name,

@@ -282,6 +282,11 @@ Result<FoundVersions> find_versions(const std::string& place, const std::optiona
   return versions;
 }
 
+bool has_manifest(const std::string& version_directory) {
+  const auto version = LevelDirectory::open(version_directory);
+  return version.ok() && version.value().open_file(manifest_name).ok();
+}
+
 Result<FoundImage> find_image(const Manifest& manifest, std::uint32_t rank) {
   PERDURE_TRY_ASSIGN(auto version, LevelDirectory::open(manifest.directory));
   for (const ManifestFile& file : manifest.files) {

@@ -75,6 +75,9 @@ struct FoundVersions {
 // Of the lineage that the newest lease names if none is given. An empty place has no versions.
 Result<FoundVersions> find_versions(const std::string& place, const std::optional<JobId>& lineage);
 
+// Whether a version still has its manifest, in the directory that a Manifest names.
+bool has_manifest(const std::string& version_directory);
+
 // Where a rank's image is. Code::damaged if it is not what the manifest names.
 struct FoundImage {
   LevelDirectory version;

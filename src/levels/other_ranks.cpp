@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "base/agreement.hpp"
+#include "levels/drained_pool.hpp"
 #include "levels/node_file.hpp"
 #include "levels/pool_drain.hpp"
 #include "pool/image.hpp"
@@ -41,14 +42,6 @@ Status take_newer(const OwnRecord& own, const JobRecord& newest, std::uint32_t r
                   "ones' directories away");
   }
   return write_job_record(*own.directory, newest, rank);
-}
-
-// What an image says of itself. Its shares' heads are in `front`.
-Result<ImageContents> contents_of(NodeImageReader& reader, std::vector<std::byte>& front) {
-  const auto read = [&reader](std::uint64_t offset, std::span<std::byte> out) {
-    return reader.read(offset, out.size(), out.data());
-  };
-  return parse_image_front(reader.payload_bytes(), read, front);
 }
 
 }  // namespace
@@ -198,12 +191,10 @@ Result<OldVersion> old_version_of(const Manifest& manifest) {
   old.place = manifest.directory;
   const auto offsets = std::make_shared<std::vector<std::map<std::string, std::uint64_t>>>();
   for (std::uint32_t rank = 0; rank < manifest.job.ranks; ++rank) {
-    PERDURE_TRY_ASSIGN(const FoundImage found, find_image(manifest, rank));
-    PERDURE_TRY_ASSIGN(auto reader, NodeImageReader::open(found.version, found.file, found.image));
-    std::vector<std::byte> front;
-    PERDURE_TRY_ASSIGN(ImageContents contents, contents_of(reader, front));
+    PERDURE_TRY_ASSIGN(OpenImage image, open_image(manifest, rank));
+    ImageContents& contents = image.contents;
     if (!contents.shares.empty()) {
-      return Status(Code::rank_mismatch, reader.path(), " was made by ", manifest.job.ranks,
+      return Status(Code::rank_mismatch, image.reader.path(), " was made by ", manifest.job.ranks,
                     " ranks, and ", contents.shares.begin()->first,
                     " is committed with it, which no other number of ranks can take over; start ",
                     manifest.job.ranks, " ranks, and close the file");

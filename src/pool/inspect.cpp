@@ -285,13 +285,18 @@ Status check_still_there(const Slots& slots, std::uint64_t version, std::uint64_
   return overtaken(slots, version);
 }
 
-// The one that was asked for, or that a restart would give back.
-Result<std::uint64_t> version_to_dump(const PoolReport& report,
+}  // namespace
+
+Result<std::uint64_t> version_to_read(const PoolReport& report, std::uint32_t rank,
                                       std::optional<std::uint64_t> wanted) {
   if (!report.version) {
     return Status(Code::damaged, report.directory,
                   " holds no version that all ranks share; see `perdure pool check ",
                   report.directory, "`");
+  }
+  if (rank >= report.job.ranks) {
+    return Status(Code::not_found, "the pool has ranks 0 to ", report.job.ranks - 1, ", not ",
+                  rank);
   }
   const auto& held = report.versions;
   const bool there =
@@ -302,17 +307,11 @@ Result<std::uint64_t> version_to_dump(const PoolReport& report,
                 "; see `perdure pool versions ", report.directory, "`");
 }
 
-}  // namespace
-
 Result<DumpedArray> dump_array(const std::string& directory, std::uint32_t rank,
                                const std::string& name, std::optional<std::uint64_t> wanted,
                                std::uint32_t part) {
   PERDURE_TRY_ASSIGN(const auto report, inspect_pool(directory, {}));
-  PERDURE_TRY_ASSIGN(const std::uint64_t version, version_to_dump(report, wanted));
-  if (rank >= report.job.ranks) {
-    return Status(Code::not_found, "the pool has ranks 0 to ", report.job.ranks - 1, ", not ",
-                  rank);
-  }
+  PERDURE_TRY_ASSIGN(const std::uint64_t version, version_to_read(report, rank, wanted));
   return read_array(directory, rank, name, part, version);
 }
 

@@ -80,6 +80,11 @@ Result<PoolReport> inspect_pool(const std::string& directory, const InspectOptio
 PoolReport inspect_ranks(const JobRecord& job, const std::map<std::uint32_t, std::string>& files,
                          const InspectOptions& options);
 
+// The version that is wanted of a rank, or by default the one that a restart would give back.
+// Code::not_found, damaged.
+Result<std::uint64_t> version_to_read(const PoolReport& report, std::uint32_t rank,
+                                      std::optional<std::uint64_t> wanted);
+
 // The bytes of an array, by default in the version that a restart would give back, verified if it
 // has checksums. Code::not_found if the pool holds no such version. A job may go on with the pool
 // meanwhile: Code::busy if it has stored over that version, of which nothing is returned then.

@@ -319,6 +319,8 @@ HOW: dict[str, list[How]] = {
     "docs/ipv_inside.md": [Aside(*_BENCH)],
     "docs/levels.md": [
         Run(after="perdure config show levels\n"),
+        Run("$PERDURE_BUILD/tests/python/counter heat 20 >/dev/null; mkdir -m 700 levels\n"
+            "perdure pool drain heat --to levels\n", {"/scratch/me/levels": "levels"}),
         TEXT, TEXT,
     ],
     "docs/pools.md": [Same("examples/lists.py")],

@@ -48,6 +48,31 @@ def test_drain_brings_the_newest_version_there_once(perdure, pool, level):
     assert ran.code == 0 and b"version 20: was there already; it is whole" in ran.out
 
 
+def test_what_was_drained_is_shown_checked_and_dumped_as_the_pool_was(perdure, pool, level):
+    def said(place) -> dict:
+        shown = json.loads(perdure("pool", "show", place, "--json").out)
+        (rank,) = shown["rank_files"]
+        room = [array.pop("room_bytes") for array in rank["arrays"]]
+        return {"version": shown["version"], "job_id": shown["job_id"], "worst": shown["worst"],
+                "arrays": rank["arrays"], "scalars": rank["scalars"], "room": min(room) > 0}
+
+    of_pool = said(pool)
+    dumped = perdure("pool", "dump", pool, "u").out
+    perdure("pool", "drain", pool, "--to", level)
+    shutil.rmtree(pool)
+    place = level / "counted"
+    assert said(place) == of_pool
+    assert perdure("pool", "dump", place, "u").out == dumped
+    assert b"whole, a restart gives version 20" in perdure("pool", "check", place).out
+    assert b"20" in perdure("pool", "versions", place).out
+    assert b"counted" in perdure("pool", "ls", level).out
+    (node,) = place.rglob("node-00000")
+    node.chmod(0o600)
+    node.write_bytes(node.read_bytes()[:-100] + bytes(100))
+    ran = perdure("pool", "check", place)
+    assert ran.code == 1 and b"node-00000" in ran.out and b"damaged" in ran.out
+
+
 def test_drain_refuses_a_pool_in_use_and_changes_nothing(perdure, pool, level):
     with open(pool / "rank-00000", "rb") as held:
         fcntl.flock(held, fcntl.LOCK_EX)

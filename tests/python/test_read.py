@@ -6,6 +6,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -17,6 +18,7 @@ import pytest
 
 import perdure
 from conftest import BUILD, MPIS, ROOT, Perdure, in_this_process
+from perdure.core import load_core
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": f"{ROOT / 'python'}:{BUILD / 'python'}"}
 RECORD = np.dtype([("place", "f8"), ("age", "i4")])
@@ -97,6 +99,39 @@ def test_what_is_not_there_is_said(pool):
         perdure.read(pool.parent)
     with pytest.raises(KeyError, match="there are u"):
         perdure.read(pool)["v"]
+
+
+def test_what_was_drained_is_read_when_the_pool_is_gone(tmp_path):
+    (tmp_path / "level").mkdir(mode=0o700)
+    levels = {"every": 1, "drain": str(tmp_path / "level"), "drain_keep": 2}
+    with perdure.open(tmp_path / "pool", levels=levels) as made:
+        u = made.array("u", (2, 3), "f2")
+        state = made.state({"step": 0, "seen": []})
+        made.restart()
+        for step in (1, 2):
+            u.working[:], state["step"] = step, step
+            state["seen"].append(step)
+            made.commit()
+            made.levels_wait()
+    shutil.rmtree(tmp_path / "pool")
+    place = tmp_path / "level" / "pool"
+    for read, step in ((perdure.read(place), 2), (perdure.read(place, 1, mmap=True), 1)):
+        assert read["u"].dtype == np.float16 and read["u"].tolist() == [[step] * 3] * 2
+        assert not read["u"].flags.writeable and not isinstance(read["u"], np.memmap)
+        (found,) = read.states.values()
+        assert found == {"step": step, "seen": list(range(1, step + 1))}
+    with pytest.raises(perdure.NotFound, match="no version 9; it holds 2, 1"):
+        perdure.read(place, 9)
+    with pytest.raises(perdure.NotFound, match="has no array 'v'; it has u"):
+        perdure.read(place, names=["v"])
+    with pytest.raises(perdure.NotFound, match="holds no pool"):
+        perdure.read(place.parent)
+    (node,) = place.rglob("version-2*/node-00000")
+    node.chmod(0o600)
+    node.write_bytes(node.read_bytes()[:-5000] + bytes(5000))
+    assert perdure.read(place).version == 1
+    with pytest.raises(perdure.NotFound, match="no version 2; it holds 1"):
+        perdure.read(place, 2)
 
 
 def test_damage_is_an_error_and_never_an_array(pool):
@@ -252,7 +287,13 @@ def test_arrays_of_several_ranks_are_whole_where_they_have_boxes(tmp_path, mpi):
     done = subprocess.run([*launcher, tmp_path / "boxes", tmp_path / "pool"], capture_output=True,
                           text=True, timeout=120, check=False)  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
-    read = perdure.read(tmp_path / "pool")
+    (tmp_path / "level").mkdir(mode=0o700)
+    load_core().drain_pool(str(tmp_path / "pool"), str(tmp_path / "level"), 2, False, None)
+    for place in ("pool", "level/pool"):
+        expect_boxes(perdure.read(tmp_path / place))
+
+
+def expect_boxes(read) -> None:
     assert read.ranks == 2 and read["iteration"] == 5
     assert read["u"].tolist() == [[0, 1, 2], [3, 4, 5], [100, 101, 102], [103, 104, 105]]
     assert (list(read["v.rank0"]), list(read["v.rank1"])) == ([0, 0], [1, 1])

@@ -94,7 +94,7 @@ class Plan:
             raise Damaged(str(failure)) from None
         if found is None:
             raise Overtaken
-        if mmap and whole.size_bytes:
+        if mmap and whole.size_bytes and found.file:
             return np.memmap(found.file, whole.dtype, "r", found.offset, piece.extents)
         return np.frombuffer(found.bytes, whole.dtype).reshape(piece.extents)
 
@@ -167,11 +167,14 @@ def read(
 
     names   arrays to read; default all
     mmap    arrays of which one rank has all are maps of its file, and not copies of it. Refused
-            (Busy) while a job uses the pool; a job that starts later changes what they show
+            (Busy) while a job uses the pool; a job that starts later changes what they show. What
+            was drained is copied
 
-    The pool is neither opened nor locked, and may be another user's. A job may go on with it: what
-    is returned is of one version, whole, or Busy is raised, as where it commits faster than this
-    reads; have it keep more versions then. Raises NotFound, Damaged. Any process; local.
+    `path` is a pool's directory, or what a drain has of a pool: LEVEL/NAME, with the name of its
+    directory. The pool is neither opened nor locked, and may be another user's. A job may go on
+    with it: what is returned is of one version, whole, or Busy is raised, as where it commits
+    faster than this reads; have it keep more versions then. Raises NotFound, Damaged. Any process;
+    local.
     """
     place = checked_path(path)
     for attempt in range(_ATTEMPTS):
@@ -227,7 +230,7 @@ def make_plan(place: str, version: int | None = None) -> Plan:
 
 def _inspected(place: str) -> _core.PoolReport:
     core = load_core()
-    if not Path(core.job_record_path(place)).exists():
+    if not Path(core.job_record_path(place)).exists() and not core.is_drained_pool(place):
         raise NotFound(f"{place} holds no pool; `perdure pool ls` lists those of a directory")
     try:
         return core.inspect_pool(place)  # type: ignore[no-any-return]

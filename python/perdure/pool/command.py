@@ -41,6 +41,10 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Look at pools, check, drain and remove them.", no_args_is_help=True)
 
 PoolPath = Annotated[Path, typer.Argument(metavar="POOL", help="The pool's directory.")]
+HeldPath = Annotated[
+    Path, typer.Argument(metavar="POOL", help="The pool's directory, or what a drain has of the "
+                         "pool: LEVEL/NAME, with the name of that directory.")
+]
 AnyOwner = Annotated[
     bool,
     typer.Option("--any-owner", help="Take the pool also if another user owns it, or others may "
@@ -62,7 +66,8 @@ def list_pools(
     reports = []
     for directory in directories or [Path()]:
         for path in (directory, *_subdirectories(directory)):
-            if os.path.lexists(core.job_record_path(str(path))):
+            record = core.job_record_path(str(path))
+            if os.path.lexists(record) or core.is_drained_pool(str(path)):
                 reports.append((path, _try_inspect(core, path)))
     if as_json:
         print_json("pool-ls", {"pools": [_line_json(path, report) for path, report in reports]})
@@ -117,7 +122,7 @@ def _line_json(path: Path, report: _core.PoolReport | str) -> dict:
 
 
 @app.command("show")
-def show_pool(pool: PoolPath, as_json: AsJson = False) -> None:
+def show_pool(pool: HeldPath, as_json: AsJson = False) -> None:
     """Show what a pool holds: ranks, versions, arrays and scalars."""
     report = load_core().inspect_pool(str(pool))
     if as_json:
@@ -127,7 +132,7 @@ def show_pool(pool: PoolPath, as_json: AsJson = False) -> None:
 
 
 @app.command("versions")
-def show_versions(pool: PoolPath, as_json: AsJson = False) -> None:
+def show_versions(pool: HeldPath, as_json: AsJson = False) -> None:
     """List the versions that can be restored, newest first.
 
     Ends with 1 if the pool is damaged so that no restart is possible, with 2 if there is none.
@@ -144,7 +149,7 @@ def show_versions(pool: PoolPath, as_json: AsJson = False) -> None:
 
 @app.command("check")
 def check_pool(
-    pool: PoolPath,
+    pool: HeldPath,
     data: ReadData = True,
     as_json: AsJson = False,
 ) -> None:
@@ -167,7 +172,7 @@ def check_pool(
 
 @app.command("dump")
 def dump_array(
-    pool: PoolPath,
+    pool: HeldPath,
     name: Annotated[
         str, typer.Argument(metavar="NAME", help="An array, scalar or state; "
                             "`perdure pool show` lists them.")
@@ -195,7 +200,7 @@ def dump_array(
 
 @app.command("export")
 def export_pool(
-    pool: PoolPath,
+    pool: HeldPath,
     to: Annotated[
         Path, output_file("--to", help="What is written: a name that ends with .npz, .h5 or .zarr.")
     ],
