@@ -46,14 +46,19 @@ NAMES = (
     "veloc",
     "torch",
     "gpu",
+    "foreign",
     "kill",
     "kill_windows",
     "kill_cache",
     "kill_nodes",
 )
-_SEEDED = ("kill", "kill_windows", "kill_cache", "kill_nodes")
-_PLACED = ("matpower", "memsim")
-_IN_PARTS = ("ipv",)
+# Whose options they are.
+_TAKES = {
+    "seed": ("kill", "kill_windows", "kill_cache", "kill_nodes"),
+    "directory": ("matpower", "memsim"),
+    "only": ("ipv",),
+    "programs": ("foreign",),
+}
 # Whose program bench_NAME measures all of it, and what that is.
 _BY_PROGRAM = {
     "persist": "flush, copy and commit primitives against memcpy and libpmem",
@@ -92,25 +97,34 @@ def bench(
             show_default=False,
         ),
     ] = None,
+    programs: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FOLDER", help="A folder with programs of others, for foreign. May "
+                     "be repeated.", show_default=False),
+    ] = None,
 ) -> None:
     """Measure, and compare with the targets.
 
         Ends with 1 if a benchmark failed or a target of a full run was missed.
 
     Examples: perdure bench cache --quick --plot cache.png;
-        perdure bench matpower --quick --directory /mnt/shared;
         perdure bench kill_cache --seed 7 --json;
-        perdure bench ipv --only mg --only times
+        perdure bench ipv --only mg --only times;
+        perdure bench foreign --programs mpich/test/mpi/rma
     """
-    wanted = _check_names(names)
+    wanted = _check_names(names, bool(programs))
     parts = _check_parts(wanted, tuple(only or ()))
+    if programs and "foreign" not in wanted:
+        raise typer.BadParameter("--programs is of foreign")
+    given: dict[str, object] = {"seed": seed, "directory": directory, "only": parts}
+    given["programs"] = programs
     measured: dict[str, list[Fact]] = {}
     failed = False
     console = Console(width=None if sys.stdout.isatty() else _TABLE_COLUMNS, highlight=False)
     for name in wanted:
         try:
             with _stopped_by_signals():
-                measured[name] = _measure(name, quick, as_json, seed, directory, parts)
+                measured[name] = _measure(name, quick, as_json, given)
         except (Failed, Wrong, NotAFact) as failure:
             typer.echo(f"perdure: {name}: {failure}", err=True)
             failed = True
@@ -142,7 +156,7 @@ def _stopped_by_signals() -> Iterator[None]:
             signal.signal(ending, handler)
 
 
-def _check_names(names: list[str]) -> list[str]:
+def _check_names(names: list[str], programs: bool) -> list[str]:
     wanted = list(NAMES) if names == ["all"] else names
     if names == ["all"] and find_spec("torch") is None:
         typer.echo("perdure bench torch: skipped, because PyTorch is not there", err=True)
@@ -150,6 +164,9 @@ def _check_names(names: list[str]) -> list[str]:
     if names == ["all"] and import_module("perdure_bench.gpu").driver_name() is None:
         typer.echo("perdure bench gpu: skipped, because there is no GPU", err=True)
         wanted.remove("gpu")
+    if names == ["all"] and not programs and not import_module("perdure_bench.foreign").on_path():
+        typer.echo("perdure bench foreign: skipped, because there is no ior or IMB", err=True)
+        wanted.remove("foreign")
     for name in wanted:
         if name not in NAMES:
             raise typer.BadParameter(f"'{name}' is none of {', '.join(NAMES)}")
@@ -157,8 +174,8 @@ def _check_names(names: list[str]) -> list[str]:
 
 
 def _check_parts(names: list[str], only: tuple[str, ...]) -> tuple[str, ...]:
-    if only and not set(names) & set(_IN_PARTS):
-        raise typer.BadParameter(f"--only is of {', '.join(_IN_PARTS)}")
+    if only and not set(names) & set(_TAKES["only"]):
+        raise typer.BadParameter(f"--only is of {', '.join(_TAKES['only'])}")
     if only:
         known = import_module("perdure_bench.ipv").ONLY
         for part in only:
@@ -172,20 +189,13 @@ def _title(name: str, quick: bool) -> str:
     return f"{name}: {summary}" + (" (quick)" if quick else "")
 
 
-def _measure(
-    name: str,
-    quick: bool,
-    as_json: bool,
-    seed: int | None,
-    directory: Path | None,
-    only: tuple[str, ...],
-) -> list[Fact]:
+def _measure(name: str, quick: bool, as_json: bool, given: dict[str, object]) -> list[Fact]:
+    """`given`: options by name, of which each benchmark takes its own."""
     facts: list[Fact] = []
-    options: dict[str, object] = {"seed": seed} if seed is not None and name in _SEEDED else {}
-    if directory is not None and name in _PLACED:
-        options["directory"] = directory
-    if only and name in _IN_PARTS:
-        options["only"] = only
+    options = {
+        option: value for option, value in given.items()
+        if name in _TAKES[option] and value not in (None, ())
+    }  # fmt: skip
     if name in _BY_PROGRAM:
         measuring = run_program(f"bench_{name}", ["--quick"] if quick else [])
     else:
