@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from perdure.run.directory import RUN_PREFIX
-from perdure.run.leftovers import SHARED_MEMORY, held_files
+from perdure.run.leftovers import SHARED_MEMORY, leased
 
 _GRACE_S = 2.0  # what another job is just making or removing is not left behind
 
@@ -41,8 +41,7 @@ class SharedMemoryWatch:
 
     def _unused(self, names: set[str]) -> set[str]:
         files = [(name, path) for name in names if (path := self._file_of(name)) is not None]
-        held = held_files() if files else set()
-        return {name for name, path in files if _identity(path) not in held}
+        return {name for name, path in files if _is_unused(path)}
 
     def _file_of(self, name: str) -> Path | None:
         """The file that shows whether `name` is in use; None if it is not to be counted."""
@@ -57,9 +56,6 @@ class SharedMemoryWatch:
         return path
 
 
-def _identity(path: Path) -> tuple[int, int] | None:
-    try:
-        status = path.lstat()
-    except OSError:
-        return None
-    return status.st_dev, status.st_ino
+def _is_unused(path: Path) -> bool:
+    with leased(path) as unused:
+        return unused or not path.exists()

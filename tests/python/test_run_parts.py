@@ -74,10 +74,10 @@ def test_what_is_no_rehearsal_is_refused(at):
         parse_rehearsal(at, None, "copy", ["./a"])
 
 
-def test_only_unheld_new_files_with_names_of_an_mpi_are_removed(tmp_path):
+def test_only_unheld_new_files_with_names_of_an_mpi_are_removed(memory_path):
     def make(name: str):
-        (tmp_path / name).write_bytes(bytes(4096))
-        return tmp_path / name
+        (memory_path / name).write_bytes(bytes(4096))
+        return memory_path / name
 
     make("vader_segment.old")
     time.sleep(0.05)
@@ -92,17 +92,38 @@ def test_only_unheld_new_files_with_names_of_an_mpi_are_removed(tmp_path):
     left = f"{openmp}{ended.pid}_{os.getuid()}"
     for name in ("vader_segment.host.0", "ucx_shm_posix_1", bucket, left, *others):
         make(name)
-    (tmp_path / "mpich_folder").mkdir()
-    (tmp_path / "mpich_link").symlink_to(tmp_path / "precious")
+    (memory_path / "mpich_folder").mkdir()
+    (memory_path / "mpich_link").symlink_to(memory_path / "precious")
     opened = os.open(make("sm_segment.open"), os.O_RDWR)
     with open(make("sm_segment.mapped"), "r+b") as file:
         mapped = mmap.mmap(file.fileno(), 4096)
     removed = [left, bucket, "ucx_shm_posix_1", "vader_segment.host.0"]
-    assert remove_leftovers(since, tmp_path) == removed
+    assert remove_leftovers(since, memory_path) == removed
     os.close(opened)
     mapped.close()
-    assert remove_leftovers(since, tmp_path) == ["sm_segment.mapped", "sm_segment.open"]
-    assert len(list(tmp_path.iterdir())) == 3 + len(others)
+    assert remove_leftovers(since, memory_path) == ["sm_segment.mapped", "sm_segment.open"]
+    assert len(list(memory_path.iterdir())) == 3 + len(others)
+
+
+def test_files_of_another_container_that_shares_dev_shm_stay(memory_path):
+    """Whose processes have no place in this one's /proc."""
+    since = time.time() - 1
+    file = memory_path / "mpich_shm_other"
+    file.write_bytes(bytes(4096))
+    hold = f"exec 3<{file}; echo held; read line"
+    apart = ["unshare", "--map-root-user", "--pid", "--fork", "--mount-proc", "sh", "-c", hold]
+    own = ["unshare", "--map-root-user", "--pid", "--fork", "--mount-proc", sys.executable, "-c",
+           "import sys; from pathlib import Path; from perdure.run.leftovers import *;"
+           f"print(remove_leftovers({since}, Path({str(memory_path)!r})))"]  # fmt: skip
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "python")}
+    with subprocess.Popen(apart, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        if other.stdout.readline() != b"held\n":
+            pytest.skip("no PID namespaces here")
+        seen = subprocess.run(own, env=environment, capture_output=True, text=True, check=True)
+        assert seen.stdout == "[]\n" and file.exists()
+        other.communicate(b"\n")
+    seen = subprocess.run(own, env=environment, capture_output=True, text=True, check=True)
+    assert seen.stdout == "['mpich_shm_other']\n" and not file.exists()
 
 
 def test_progress_line_names_iteration_version_and_cost():

@@ -3,18 +3,20 @@
 
 A file is removed only if all of this holds: its name is one that an MPI or its transports give, or
 Perdure to what the ranks of a job share while a memory is emulated; this user owns it; it was
-made since the attempt began; and no live process has it open or mapped, or is named in it.
+made since the attempt began; and no live process has it open or mapped, or is named in it. The
+kernel says so, not /proc, which has no processes of other containers that share /dev/shm.
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
-from contextlib import suppress
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from pathlib import Path
-
-from perdure.run.process_table import proc_text
 
 SHARED_MEMORY = Path("/dev/shm")
 _NAMES = (
@@ -40,21 +42,43 @@ _OF_PROCESS = re.compile(r"__KMP_REGISTERED_LIB_(\d+)_\d+")
 
 def remove_leftovers(since: float, directory: Path = SHARED_MEMORY) -> list[str]:
     """Removes leftovers made after `since` (seconds since 1970) and returns their names."""
-    found = _candidates(since, directory)
-    if not found:
-        return []
-    held = held_files()
     removed = []
-    for identity, path in found.items():
-        if identity not in held:
-            path.unlink(missing_ok=True)
-            removed.append(path.name)
+    for path in _candidates(since, directory):
+        with leased(path) as unused:
+            if unused:
+                path.unlink(missing_ok=True)
+                removed.append(path.name)
     return sorted(removed)
 
 
-def _candidates(since: float, directory: Path) -> dict[tuple[int, int], Path]:
-    """Files that may be leftovers, by (device, inode)."""
-    found: dict[tuple[int, int], Path] = {}
+@contextmanager
+def leased(path: Path) -> Iterator[bool]:
+    """Whether no process has the file open or mapped, in this container or in another one.
+
+    Then the kernel grants a lease for writing, which lasts as long as the context: whoever opens
+    the file meanwhile waits. Where a file system grants none, the file counts as used.
+    """
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        yield False
+        return
+    try:
+        # Of one who waits the holder hears by a signal, whose default would end it.
+        fcntl.fcntl(file, fcntl.F_SETSIG, signal.SIGURG)
+        fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+        granted = True
+    except OSError:
+        granted = False
+    try:
+        yield granted
+    finally:
+        os.close(file)
+
+
+def _candidates(since: float, directory: Path) -> list[Path]:
+    """Files that may be leftovers."""
+    found: list[Path] = []
     try:
         entries = list(os.scandir(directory))
     except OSError:
@@ -68,7 +92,7 @@ def _candidates(since: float, directory: Path) -> dict[tuple[int, int], Path]:
             continue
         ours = status.st_uid == os.getuid() and entry.is_file(follow_symlinks=False)
         if ours and status.st_ctime >= since:
-            found[status.st_dev, status.st_ino] = Path(entry.path)
+            found.append(Path(entry.path))
     return found
 
 
@@ -77,31 +101,3 @@ def _may_be_left(name: str) -> bool:
     if process:
         return not Path("/proc", process[1]).exists()
     return any(fnmatchcase(name, pattern) for pattern in _NAMES)
-
-
-def held_files() -> set[tuple[int, int]]:
-    """(device, inode) of every file that a process has open or mapped, as far as we may look."""
-    held: set[tuple[int, int]] = set()
-    for process in Path("/proc").glob("[0-9]*"):
-        held |= _open_files(process / "fd") | _mapped_files(process.name)
-    return held
-
-
-def _open_files(folder: Path) -> set[tuple[int, int]]:
-    found: set[tuple[int, int]] = set()
-    with suppress(OSError):
-        for name in os.listdir(folder):
-            with suppress(OSError):
-                status = os.stat(folder / name)
-                found.add((status.st_dev, status.st_ino))
-    return found
-
-
-def _mapped_files(pid: str) -> set[tuple[int, int]]:
-    found: set[tuple[int, int]] = set()
-    for line in proc_text(f"{pid}/maps").splitlines():
-        fields = line.split(maxsplit=5)
-        if len(fields) == 6 and fields[4] != "0":
-            major, minor = (int(part, 16) for part in fields[3].split(":"))
-            found.add((os.makedev(major, minor), int(fields[4])))
-    return found
