@@ -28,4 +28,20 @@ endif()
 pkg_check_modules(LIBPMEM QUIET IMPORTED_TARGET libpmem)
 if(PERDURE_TESTS)
   find_package(GTest REQUIRED)
+  find_package(Python3 REQUIRED COMPONENTS Interpreter)
 endif()
+
+# The libraries of files that are built on an MPI, as Debian has them: HDF5 with either, PnetCDF
+# with its default, Open MPI.
+foreach(mpi IN LISTS PERDURE_MPI_NAMES)
+  find_path(PERDURE_HDF5_INCLUDE_${mpi} hdf5.h HINTS /usr/include/hdf5/${mpi} NO_DEFAULT_PATH)
+  find_library(PERDURE_HDF5_${mpi} hdf5 NO_DEFAULT_PATH
+               HINTS /usr/lib/${CMAKE_LIBRARY_ARCHITECTURE}/hdf5/${mpi})
+endforeach()
+find_path(PERDURE_PNETCDF_INCLUDE pnetcdf.h)
+find_library(PERDURE_PNETCDF pnetcdf)
+
+# What tests are made and run with. Only .venv has numpy and pytest.
+find_program(PERDURE_TEST_PYTHON python HINTS ${CMAKE_SOURCE_DIR}/.venv/bin NO_DEFAULT_PATH)
+find_program(PERDURE_GFORTRAN gfortran)
+find_library(PERDURE_LIBOMP omp PATHS /usr/lib/llvm-19/lib NO_DEFAULT_PATH)

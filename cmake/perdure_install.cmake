@@ -11,24 +11,22 @@
 # files `perdure config` reads.
 include(CMakePackageConfigHelpers)
 
+# VELOC's client interface (docs/veloc.md) is perdure::veloc, and what it loads.
 set_target_properties(perdure_shared PROPERTIES EXPORT_NAME perdure)
 set(installed_libraries perdure_shared)
 set(packages perdure)
+set(veloc_libraries "")
 foreach(mpi IN LISTS PERDURE_MPI_LIBRARIES)
   set_target_properties(perdure_mpi_shared_${mpi} PROPERTIES EXPORT_NAME mpi_${mpi})
+  set_target_properties(perdure_veloc_${mpi} PROPERTIES EXPORT_NAME veloc_${mpi})
   list(APPEND installed_libraries perdure_mpi_shared_${mpi})
   list(APPEND packages perdure_mpi_${mpi})
+  list(APPEND veloc_libraries perdure_veloc_${mpi})
 endforeach()
-# VELOC's client interface (docs/veloc.md): perdure::veloc, and what it loads.
-set(veloc_libraries "")
 if(PERDURE_MPI_LIBRARIES)
   set_target_properties(perdure_veloc PROPERTIES EXPORT_NAME veloc)
-  set(veloc_libraries perdure_veloc)
+  list(PREPEND veloc_libraries perdure_veloc)
   list(APPEND packages perdure_veloc)
-  foreach(mpi IN LISTS PERDURE_MPI_LIBRARIES)
-    set_target_properties(perdure_veloc_${mpi} PROPERTIES EXPORT_NAME veloc_${mpi})
-    list(APPEND veloc_libraries perdure_veloc_${mpi})
-  endforeach()
 endif()
 
 set(package_version ${CMAKE_BINARY_DIR}/cmake/perdure-config-version.cmake)
@@ -119,9 +117,7 @@ add_custom_target(uninstall COMMENT "Removing what the last installation has put
           -P ${CMAKE_SOURCE_DIR}/cmake/uninstall.cmake)
 
 # What `perdure cache predict` measures an MPI with.
-foreach(mpi IN LISTS PERDURE_MPI_NAMES)
-  if(TARGET bench_file_accesses_${mpi})
-    install(TARGETS bench_file_accesses_${mpi}
-            RUNTIME DESTINATION ${CMAKE_INSTALL_LIBDIR}/perdure/programs)
-  endif()
-endforeach()
+if(TARGET bench_words AND PERDURE_MPI_NAMES)
+  list(TRANSFORM PERDURE_MPI_NAMES PREPEND bench_file_accesses_ OUTPUT_VARIABLE programs)
+  install(TARGETS ${programs} RUNTIME DESTINATION ${CMAKE_INSTALL_LIBDIR}/perdure/programs)
+endif()

@@ -10,7 +10,6 @@
 # property PERDURE_OPENMP, whose loops it makes parallel. Custom targets build_NAME_…, as the rest
 # of the build uses another compiler; their property PROGRAM is the path, OBJECTS what it is linked
 # from.
-find_library(PERDURE_LIBOMP omp PATHS /usr/lib/llvm-19/lib NO_DEFAULT_PATH)
 
 # perdure_ipv_objects(NAME VARIANT SOURCE…): sets `objects`. One that programs of a folder share is
 # made once, and so is one whose variants do not differ: a source without rows is no other with
@@ -29,10 +28,10 @@ function(perdure_ipv_objects name variant)
     get_source_file_property(parallel ${source} PERDURE_OPENMP)
     set(made ${variant})
     if(NOT parallel)
-      string(REGEX REPLACE "_openmp$" "" made ${made})
+      string(REPLACE "_openmp" "" made ${made})
     endif()
     if(NOT rows)
-      string(REGEX REPLACE "^ipv" "clang" made ${made})
+      string(REPLACE "ipv" "clang" made ${made})
     endif()
     get_filename_component(path ${source} ABSOLUTE)
     file(RELATIVE_PATH stem ${CMAKE_SOURCE_DIR} ${path})
@@ -70,14 +69,6 @@ function(perdure_ipv_objects name variant)
   set(objects ${objects} PARENT_SCOPE)
 endfunction()
 
-function(perdure_misses_program name library)
-  perdure_ipv_objects(${name} misses ${ARGN})
-  add_executable(${name}_misses EXCLUDE_FROM_ALL ${objects})
-  set_target_properties(${name}_misses PROPERTIES LINKER_LANGUAGE CXX)
-  target_link_libraries(${name}_misses PRIVATE ${library} npb_state perdure_redirected)
-  add_dependencies(${name}_misses build_cache_model)
-endfunction()
-
 function(perdure_ipv_programs name library)
   set(variants clang ipv)
   if(PERDURE_LIBOMP)
@@ -92,8 +83,7 @@ function(perdure_ipv_programs name library)
     set(program ${CMAKE_CURRENT_BINARY_DIR}/${name}_${variant})
     add_custom_command(OUTPUT ${program} VERBATIM
       COMMAND ${CMAKE_BINARY_DIR}/trace/bin/perdure-clang++ ${openmp} ${objects}
-              $<TARGET_FILE:${library}>
-              $<TARGET_FILE:npb_state> $<TARGET_FILE:perdure_shared>
+              $<TARGET_FILE:${library}> $<TARGET_FILE:npb_state> $<TARGET_FILE:perdure_shared>
               -Wl,-rpath,$<TARGET_FILE_DIR:perdure_shared> -Wl,-z,dynamic-undefined-weak
               -o ${program}
       DEPENDS ${objects} ${library} npb_state)
@@ -101,16 +91,19 @@ function(perdure_ipv_programs name library)
     set_target_properties(build_${name}_${variant} PROPERTIES PROGRAM ${program}
                                                               OBJECTS "${objects}")
   endforeach()
-  perdure_misses_program(${name} ${library} ${ARGN})
+  perdure_ipv_objects(${name} misses ${ARGN})
+  perdure_program(${name}_misses EXCLUDE_FROM_ALL ${objects}
+                  LIBS ${library} npb_state perdure_redirected)
+  set_target_properties(${name}_misses PROPERTIES LINKER_LANGUAGE CXX)
+  add_dependencies(${name}_misses build_cache_model)
 endfunction()
 
 # perdure_crashing_program(NAME MADE LIBRARY …): the program NAME of the objects of build_MADE; its
 # pool lies on a device that crashes (tests/ipv/crash_program.cpp).
 function(perdure_crashing_program name made)
   get_target_property(objects build_${made} OBJECTS)
-  add_executable(${name} ${objects})
+  perdure_program(${name} ${objects} LIBS ${ARGN} npb_state perdure_crashing)
   set_target_properties(${name} PROPERTIES LINKER_LANGUAGE CXX)
-  target_link_libraries(${name} PRIVATE ${ARGN} npb_state perdure_crashing)
 endfunction()
 
 # perdure_ipv_crash_program(NAME LIBRARY OPTION …): NAME_crash, NAME_ipv that crashes. OPTION sets
@@ -118,27 +111,22 @@ endfunction()
 # and beside it, the soak tests ipv_crash.NAME.TIER.off and .on.
 function(perdure_ipv_crash_program name library)
   perdure_crashing_program(${name}_crash ${name}_ipv ${library})
-  add_test(NAME ipv_crash.${name}
-           COMMAND ${name}_crash --images 3 -- ${ARGN} 3 --tier stream)
-  set_tests_properties(ipv_crash.${name} PROPERTIES TIMEOUT 120
-                                                    ENVIRONMENT PERDURE_IPV=helper=off,box_bytes=1)
+  perdure_test_entry(ipv_crash.${name} TIMEOUT 120 ENVIRONMENT PERDURE_IPV=helper=off,box_bytes=1
+                     COMMAND ${name}_crash --images 3 -- ${ARGN} 3 --tier stream)
+  set(auto_iterations 24)  # two or four of each, and some after the choice
+  set(copy_iterations 5)
+  set(stream_iterations 5)
   foreach(tier auto copy stream)
-    set(iterations 5)
-    if(tier STREQUAL "auto")
-      set(iterations 24)  # two or four of each, and some after the choice
-    endif()
     foreach(beside off on)
-      set(test ipv_crash.${name}.${tier}.${beside})
-      add_test(NAME ${test} CONFIGURATIONS soak
-               COMMAND ${name}_crash --images 20 --every-model -- ${ARGN} ${iterations}
-                       --tier ${tier})
-      set_tests_properties(${test} PROPERTIES TIMEOUT 1800 LABELS soak
-                                              ENVIRONMENT PERDURE_IPV=helper=${beside},box_bytes=1)
+      perdure_test_entry(ipv_crash.${name}.${tier}.${beside} SOAK TIMEOUT 1800
+        COMMAND ${name}_crash --images 20 --every-model -- ${ARGN} ${${tier}_iterations}
+                --tier ${tier}
+        ENVIRONMENT PERDURE_IPV=helper=${beside},box_bytes=1)
     endforeach()
   endforeach()
 endfunction()
 
-# perdure_openmp_tests(CHECK NAME COUNT OPTION …): NAME_ipv_openmp gives the digits of
+# perdure_openmp_tests(CHECK NAME LIBRARY COUNT OPTION …): NAME_ipv_openmp gives the digits of
 # NAME_clang_openmp with 1, 2 and 4 threads, and when it is killed and restarted; COUNT sets the
 # iterations. Tests NAME.openmp.equal.tTHREADS, NAME.openmp.restart and NAME.openmp.kill; and
 # ipv_crash.NAME.openmp, as perdure_ipv_crash_program() has it, with two threads and LIBRARY.
@@ -148,30 +136,22 @@ function(perdure_openmp_tests check name library count)
   endif()
   set(native $<TARGET_PROPERTY:build_${name}_clang_openmp,PROGRAM>)
   set(program $<TARGET_PROPERTY:build_${name}_ipv_openmp,PROGRAM>)
-  set(tests "")
   foreach(threads 1 2 4)
-    set(test ${name}.openmp.equal.t${threads})
-    add_test(NAME ${test} COMMAND ${check} equal_openmp ${native} ${program} ${ARGN})
-    set_tests_properties(${test} PROPERTIES ENVIRONMENT
-                         "OMP_NUM_THREADS=${threads};OMP_WAIT_POLICY=passive")
-    list(APPEND tests ${test})
+    perdure_test_entry(${name}.openmp.equal.t${threads} TIMEOUT 300
+      COMMAND ${check} equal_openmp ${native} ${program} ${ARGN}
+      ENVIRONMENT OMP_NUM_THREADS=${threads} OMP_WAIT_POLICY=passive)
   endforeach()
+  set(two_threads ENVIRONMENT OMP_NUM_THREADS=2 OMP_WAIT_POLICY=passive)
   # What is killed leaves a file of its OpenMP library in /dev/shm.
-  add_test(NAME ${name}.openmp.restart
-           COMMAND ${PERDURE_OWN_SHM} ${check} restart ipv ${count} ${program} ${ARGN}
-                   --tier stream)
-  add_test(NAME ${name}.openmp.kill
-           COMMAND ${PERDURE_OWN_SHM} ${Python3_EXECUTABLE}
-                   ${CMAKE_SOURCE_DIR}/tests/ipv/kill_program.py --kills 3
-                   --markers $<TARGET_FILE:npb_markers_test> ${program} ${ARGN})
-  set_tests_properties(${name}.openmp.restart ${name}.openmp.kill PROPERTIES ENVIRONMENT
-                       "OMP_NUM_THREADS=2;OMP_WAIT_POLICY=passive")
+  perdure_test_entry(${name}.openmp.restart TIMEOUT 300 ${two_threads}
+    COMMAND ${PERDURE_OWN_SHM} ${check} restart ipv ${count} ${program} ${ARGN} --tier stream)
+  perdure_test_entry(${name}.openmp.kill TIMEOUT 300 ${two_threads}
+    COMMAND ${PERDURE_OWN_SHM} ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/ipv/kill_program.py
+            --kills 3 --markers $<TARGET_FILE:npb_markers_test> ${program} ${ARGN})
   perdure_crashing_program(${name}_openmp_crash ${name}_ipv_openmp ${library} ${PERDURE_LIBOMP})
-  add_test(NAME ipv_crash.${name}.openmp
-           COMMAND ${name}_openmp_crash --images 3 -- ${ARGN} ${count} 3 --tier stream)
-  set_tests_properties(ipv_crash.${name}.openmp PROPERTIES TIMEOUT 120 ENVIRONMENT
-                "PERDURE_IPV=helper=off,box_bytes=1;OMP_NUM_THREADS=2;OMP_WAIT_POLICY=passive")
-  set_tests_properties(${tests} ${name}.openmp.restart ${name}.openmp.kill PROPERTIES TIMEOUT 300)
+  perdure_test_entry(ipv_crash.${name}.openmp TIMEOUT 120
+    COMMAND ${name}_openmp_crash --images 3 -- ${ARGN} ${count} 3 --tier stream
+    ${two_threads} PERDURE_IPV=helper=off,box_bytes=1)
 endfunction()
 
 # perdure_ipv_kill_tests(NAME FEW OPTION … MANY OPTION …): NAME_ipv is killed at random instants and
@@ -179,21 +159,13 @@ endfunction()
 # ipv_kill.NAME.long and, two ranks of each MPI, ipv_kill.NAME.FLAVOUR.n2.
 function(perdure_ipv_kill_tests name)
   cmake_parse_arguments(arg "" "" "FEW;MANY" ${ARGN})
-  set(kill ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/ipv/kill_program.py
+  set(kill COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/ipv/kill_program.py
            --markers $<TARGET_FILE:npb_markers_test>)
-  if(TARGET build_${name}_ipv)
+  if(PERDURE_BY_CLANG)
     set(program $<TARGET_PROPERTY:build_${name}_ipv,PROGRAM>)
-    add_test(NAME ipv_kill.${name} COMMAND ${kill} --kills 3 ${program} ${arg_FEW})
-    set_tests_properties(ipv_kill.${name} PROPERTIES LABELS kill TIMEOUT 120)
-    add_test(NAME ipv_kill.${name}.long CONFIGURATIONS soak
-             COMMAND ${kill} --kills 100 ${program} ${arg_MANY})
-    set_tests_properties(ipv_kill.${name}.long PROPERTIES LABELS "kill;soak" TIMEOUT 3600)
+    perdure_test_entry(ipv_kill.${name} LABELS kill TIMEOUT 120 ${kill}
+      SHORT --kills 3 ${program} ${arg_FEW} LONG .long 3600 --kills 100 ${program} ${arg_MANY})
   endif()
-  foreach(mpi IN LISTS PERDURE_MPI_NAMES)
-    set(test ipv_kill.${name}.${mpi}.n2)
-    add_test(NAME ${test} CONFIGURATIONS soak
-             COMMAND ${kill} --kills 30 --mpirun ${PERDURE_MPIEXEC_${mpi}} 2
-                     $<TARGET_FILE:${name}_${mpi}> ${arg_MANY})
-    set_tests_properties(${test} PROPERTIES LABELS "kill;soak" TIMEOUT 3600 PROCESSORS 2)
-  endforeach()
+  perdure_test_entry(ipv_kill.${name}.@.n2 SOAK LABELS kill TIMEOUT 3600 PROCESSORS 2
+    ${kill} --kills 30 --mpirun @MPIEXEC 2 $<TARGET_FILE:${name}_@> ${arg_MANY})
 endfunction()

@@ -1,25 +1,102 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# perdure_module(NAME SOURCES … DEPS … [LIBS …] [FOLDER …] [APART source …])
+# perdure_module(NAME DEPS … [LIBS …] [SOURCES … | EXCEPT source … MORE source …] [INCLUDES …]
+#                [FOLDER …] [APART source …])
 #   A layer of src/: a static library that sees only the include roots of its DEPS, so that a
 #   forbidden edge does not compile (tools/layers.txt says the same to tools/tidy.py).
 #   Includes are written "module/header.hpp"; a module's include root is a folder with one link.
+#   It has the .cpp of its folder, without tests and what is in EXCEPT, and MORE; or its SOURCES.
 #   FOLDER is its folder in src/ where that is not NAME. Eight sources are compiled at once
 #   (perdure_together), except those that are APART.
-function(perdure_module name)
-  cmake_parse_arguments(arg "" "FOLDER" "SOURCES;DEPS;LIBS;APART" ${ARGN})
-  if(NOT arg_FOLDER)
-    set(arg_FOLDER ${name})
+#   With @ in NAME it is made for each MPI flavour, which stands for @, of sources that are compiled
+#   all at once. They include <mpi.h> through that flavour only.
+function(perdure_module pattern)
+  cmake_parse_arguments(arg "" "FOLDER" "SOURCES;EXCEPT;MORE;DEPS;LIBS;INCLUDES;APART" ${ARGN})
+  perdure_all_known(${pattern} ${arg_UNPARSED_ARGUMENTS})
+  if(NOT arg_SOURCES)
+    file(GLOB arg_SOURCES CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} *.cpp)
+    list(FILTER arg_SOURCES EXCLUDE REGEX "_test\\.cpp$")
+    list(REMOVE_ITEM arg_SOURCES ${arg_EXCEPT})
+    list(APPEND arg_SOURCES ${arg_MORE})
   endif()
-  set(root ${CMAKE_BINARY_DIR}/include_roots/${name})
-  file(MAKE_DIRECTORY ${root})
-  file(CREATE_LINK ${CMAKE_CURRENT_SOURCE_DIR} ${root}/${arg_FOLDER} SYMBOLIC)
-  add_library(perdure_${name} STATIC ${arg_SOURCES})
-  target_include_directories(perdure_${name} PUBLIC ${root})
   list(TRANSFORM arg_DEPS PREPEND perdure_)
-  target_link_libraries(perdure_${name} PUBLIC ${arg_DEPS} ${arg_LIBS} PRIVATE perdure_build_flags)
-  perdure_standard_headers(perdure_${name})
-  perdure_together(perdure_${name} BATCH 8 APART ${arg_APART})
+  set(flavours -)
+  set(batch BATCH 8)
+  if(pattern MATCHES "@")
+    set(flavours ${PERDURE_MPI_LIBRARIES})
+    set(batch "")
+  endif()
+  foreach(mpi IN LISTS flavours)
+    string(REPLACE "@" "${mpi}" name ${pattern})
+    string(REPLACE "@" "${mpi}" libraries "${arg_DEPS};${arg_LIBS}")
+    set(root ${CMAKE_BINARY_DIR}/include_roots/${name})
+    if(NOT arg_FOLDER)
+      set(arg_FOLDER ${name})
+    endif()
+    perdure_include_root(${root} ${arg_FOLDER})
+    add_library(perdure_${name} STATIC ${arg_SOURCES})
+    target_include_directories(perdure_${name} PUBLIC ${root} ${arg_INCLUDES})
+    target_link_libraries(perdure_${name} PUBLIC ${libraries} PRIVATE perdure_build_flags)
+    perdure_standard_headers(perdure_${name})
+    perdure_together(perdure_${name} ${batch} APART ${arg_APART})
+  endforeach()
+endfunction()
+
+# perdure_all_known(NAME WORD …): fails if a function has words left that it does not know.
+function(perdure_all_known name)
+  if(ARGN)
+    message(FATAL_ERROR "${name}: '${ARGN}' is said of it, which is not known; see cmake/")
+  endif()
+endfunction()
+
+# perdure_include_root(ROOT NAME): this folder as NAME, below which its headers are included.
+function(perdure_include_root root name)
+  file(MAKE_DIRECTORY ${root})
+  file(CREATE_LINK ${CMAKE_CURRENT_SOURCE_DIR} ${root}/${name} SYMBOLIC)
+endfunction()
+
+# perdure_program(NAME source … [LIBS …] [OPTIONS …] [DEFINITIONS …] [INCLUDES …]
+#                 [WITH function …])
+#   A program; with @ in NAME, one for each MPI flavour, which stands for @ in LIBS, too. Without
+#   LIBS it is linked with Perdure's library, the MPI, and the flags of the build. WITH functions
+#   are called for it, such as perdure_command_line.
+function(perdure_program pattern)
+  cmake_parse_arguments(arg "" "" "LIBS;OPTIONS;DEFINITIONS;INCLUDES;WITH" ${ARGN})
+  set(flavours -)
+  set(libraries perdure_shared perdure_build_flags)
+  if(pattern MATCHES "@")
+    set(flavours ${PERDURE_MPI_NAMES})
+    set(libraries perdure_mpi_shared_@ perdure_mpi_@ perdure_build_flags)
+  endif()
+  if(arg_LIBS)
+    set(libraries ${arg_LIBS})
+  endif()
+  foreach(mpi IN LISTS flavours)
+    string(REPLACE "@" "${mpi}" name ${pattern})
+    string(REPLACE "@" "${mpi}" linked "${libraries}")
+    add_executable(${name} ${arg_UNPARSED_ARGUMENTS})
+    target_link_libraries(${name} PRIVATE ${linked})
+    target_compile_options(${name} PRIVATE ${arg_OPTIONS})
+    target_compile_definitions(${name} PRIVATE ${arg_DEFINITIONS})
+    target_include_directories(${name} PRIVATE ${arg_INCLUDES})
+    foreach(function IN LISTS arg_WITH)
+      cmake_language(CALL ${function} ${name})
+    endforeach()
+  endforeach()
+endfunction()
+
+# perdure_library(NAME STATIC|SHARED|MODULE|OBJECT source … [PUBLIC library …] [LIBS …]
+#                 [INCLUDES …] [LINK option …] [WITH function …]): with the flags of the build.
+# INCLUDES are PUBLIC.
+function(perdure_library name kind)
+  cmake_parse_arguments(arg "" "" "PUBLIC;LIBS;INCLUDES;LINK;WITH" ${ARGN})
+  add_library(${name} ${kind} ${arg_UNPARSED_ARGUMENTS})
+  target_include_directories(${name} PUBLIC ${arg_INCLUDES})
+  target_link_libraries(${name} PUBLIC ${arg_PUBLIC} PRIVATE ${arg_LIBS} perdure_build_flags)
+  target_link_options(${name} PRIVATE ${arg_LINK})
+  foreach(function IN LISTS arg_WITH)
+    cmake_language(CALL ${function} ${name})
+  endforeach()
 endfunction()
 
 # perdure_together(TARGET [BATCH n] [APART source …]): a compiler takes the sources at once, or n of
@@ -107,180 +184,3 @@ function(perdure_command_line target)
                         HEADERS ${PERDURE_STANDARD_HEADERS} <CLI/CLI.hpp> <nlohmann/json.hpp>)
 endfunction()
 
-# perdure_test_program(TARGET [OUTSIDE]): assertions of GoogleTest take a compiler less time with
-# -O1. With -O0 it is half of that, but what is instantiated for the libraries under test, too, is
-# then taken from the test, and is slow: that is for tests OUTSIDE of them, which know them as
-# shared libraries, unless they compute much or run in many variants, as tests/rma/suite does.
-# LLVM's linker, where it is there, takes a third of the time of GNU's.
-find_program(PERDURE_TEST_LINKER ld.lld HINTS /usr/lib/llvm-19/bin)
-function(perdure_test_program target)
-  set(level -O1)
-  if("OUTSIDE" IN_LIST ARGN)
-    set(level -O0)
-  endif()
-  target_compile_options(${target} PRIVATE $<$<CONFIG:RelWithDebInfo>:${level}>)
-  set_target_properties(${target} PROPERTIES PERDURE_TEST_LEVEL ${level})
-  perdure_without_false_overflows(${target})
-  target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/tests/support)
-  if(PERDURE_TEST_LINKER AND NOT PERDURE_SANITIZER)
-    get_filename_component(folder ${PERDURE_TEST_LINKER} DIRECTORY)
-    target_link_options(${target} PRIVATE -B${folder} -fuse-ld=lld)
-  endif()
-endfunction()
-
-# What tests include of GoogleTest and the standard library takes a compiler longer than what they
-# say themselves.
-function(perdure_test_headers target)
-  get_target_property(level ${target} PERDURE_TEST_LEVEL)
-  perdure_share_headers(${target} test${level} LIBS GTest::gtest_main
-    OPTIONS $<$<CONFIG:RelWithDebInfo>:${level}>
-    HEADERS <gtest/gtest.h> <algorithm> <array> <cstdint> <cstring> <filesystem> <fstream>
-            <functional> <map> <memory> <optional> <random> <string> <thread> <vector>)
-endfunction()
-
-# perdure_test_entry(NAME COMMAND … [TIMEOUT s] [LABELS …] [ENVIRONMENT …] [SOAK]): ctest's NAME, or
-# with SOAK that of `make soak` only. With a sanitizer everything takes longer, and a SIGSEGV that a
-# test expects is left to it: it comes from a store or load, so that its handler may do what others
-# may not.
-function(perdure_test_entry name)
-  cmake_parse_arguments(arg "SOAK" "TIMEOUT" "COMMAND;LABELS;ENVIRONMENT" ${ARGN})
-  set(soak "")
-  if(arg_SOAK)
-    set(soak CONFIGURATIONS soak)
-    list(APPEND arg_LABELS soak)
-  endif()
-  if(NOT arg_TIMEOUT)
-    set(arg_TIMEOUT 120)
-  endif()
-  add_test(NAME ${name} ${soak} COMMAND ${arg_COMMAND})
-  set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" ENVIRONMENT "${arg_ENVIRONMENT}")
-  if(PERDURE_SANITIZER AND NOT PERDURE_SANITIZER STREQUAL "coverage")
-    math(EXPR arg_TIMEOUT "10 * ${arg_TIMEOUT}")
-    set(handlers "handle_segv=0:handle_sigbus=0:handle_sigfpe=0")
-    set(faults "report_signal_unsafe=0")
-    set_tests_properties(${name} PROPERTIES ENVIRONMENT_MODIFICATION
-      "ASAN_OPTIONS=path_list_append:${handlers};TSAN_OPTIONS=path_list_append:${faults}")
-  endif()
-  set_tests_properties(${name} PROPERTIES TIMEOUT ${arg_TIMEOUT})
-endfunction()
-
-# perdure_tests_of(MODULE): the program MODULE_tests of all tests of a module, which CTest starts
-# once for each of its entries (tests/support/test_main.cpp).
-function(perdure_tests_of module)
-  if(NOT TARGET perdure_test_main)
-    add_library(perdure_test_main OBJECT ${PROJECT_SOURCE_DIR}/tests/support/test_main.cpp)
-    target_link_libraries(perdure_test_main PRIVATE GTest::gtest perdure_build_flags)
-  endif()
-  if(NOT TARGET ${module}_tests)
-    add_executable(${module}_tests $<TARGET_OBJECTS:perdure_test_main>)
-    target_link_libraries(${module}_tests PRIVATE GTest::gtest perdure_build_flags)
-    perdure_test_program(${module}_tests)
-    perdure_test_headers(${module}_tests)
-  endif()
-endfunction()
-
-# perdure_test(NAME SOURCES … DEPS … [LIBS …] [IN word | ALONE] [LABELS …] [TIMEOUT s] [LONG s]
-#              [COST s]): a test of GoogleTest, ctest name NAME, in the program of the first of
-# DEPS, or IN word_tests; in one of its own, NAME, if it is ALONE or knows the shared library only.
-# With LONG, NAME.long of `make soak` has all cases (slow_tests.hpp). With LONG or COST the test is
-# one of the first to begin.
-function(perdure_test name)
-  cmake_parse_arguments(arg "ALONE" "TIMEOUT;LONG;IN;COST" "SOURCES;DEPS;LIBS;LABELS" ${ARGN})
-  if(NOT PERDURE_TESTS)
-    return()
-  endif()
-  list(TRANSFORM arg_DEPS PREPEND perdure_ OUTPUT_VARIABLE deps)
-  set(outside "")
-  if("${deps};${arg_LIBS}" MATCHES "^;*perdure_shared;*$")
-    set(outside OUTSIDE)
-  endif()
-  if(arg_ALONE OR outside OR NOT arg_DEPS)
-    set(program ${name})
-    set(command ${name})
-    add_executable(${name} ${arg_SOURCES})
-    target_link_libraries(${name} PRIVATE ${deps} ${arg_LIBS} GTest::gtest_main perdure_build_flags)
-    perdure_test_program(${name} ${outside})
-    perdure_test_headers(${name})
-  else()
-    list(APPEND arg_IN ${arg_DEPS})
-    list(GET arg_IN 0 module)
-    perdure_tests_of(${module})
-    set(files "")
-    foreach(source IN LISTS arg_SOURCES)
-      get_filename_component(path ${source} ABSOLUTE)
-      target_sources(${module}_tests PRIVATE ${path})
-      if(source MATCHES "([^/]*_test\\.cpp)$")
-        list(APPEND files ${CMAKE_MATCH_1})
-      endif()
-    endforeach()
-    list(JOIN files "," files)
-    set(command ${module}_tests --sources=${files})
-    target_link_libraries(${module}_tests PRIVATE ${deps} ${arg_LIBS})
-  endif()
-  perdure_test_entry(${name} TIMEOUT ${arg_TIMEOUT} LABELS ${arg_LABELS} COMMAND ${command})
-  if(arg_LONG)
-    perdure_test_entry(${name}.long TIMEOUT ${arg_LONG} COMMAND ${command} SOAK
-                       ENVIRONMENT PERDURE_SLOW_TESTS=1)
-    list(APPEND arg_COST 30)
-  endif()
-  if(arg_COST)
-    list(GET arg_COST 0 cost)
-    set_tests_properties(${name} PROPERTIES COST ${cost})
-  endif()
-  set(${name}_command ${command} PARENT_SCOPE)  # for more entries
-endfunction()
-
-# perdure_mpi_test(NAME SOURCES … RANKS 1 2 4 [LIBS …] [TIMEOUT s] [VARIANTS …])
-#   One program per MPI flavour, which stands for @ in LIBS, run at every rank count; ctest name
-#   NAME.FLAVOUR.nRANKS. With VARIANTS it is run with each of these words as its argument:
-#   NAME.FLAVOUR.VARIANT.nRANKS.
-#   More than two ranks are left to `make soak` with an MPI whose ranks spin while they wait, where
-#   there is one whose ranks yield.
-function(perdure_mpi_test name)
-  cmake_parse_arguments(arg "" "TIMEOUT" "SOURCES;RANKS;LIBS;VARIANTS;LABELS" ${ARGN})
-  if(NOT PERDURE_TESTS)
-    return()
-  endif()
-  if(NOT arg_TIMEOUT)
-    set(arg_TIMEOUT 60)
-  endif()
-  foreach(mpi IN LISTS PERDURE_MPI_NAMES)
-    set(program ${name}.${mpi})
-    add_executable(${program} ${arg_SOURCES})
-    string(REPLACE "@" "${mpi}" libs "${arg_LIBS}")
-    target_link_libraries(${program} PRIVATE ${libs} perdure_mpi_shared_${mpi}
-                          perdure_mpi_${mpi} GTest::gtest perdure_build_flags)
-    target_include_directories(${program} PRIVATE ${CMAKE_SOURCE_DIR}/tests)
-    set(outside OUTSIDE)
-    if(libs MATCHES "_layer")
-      set(outside "")
-    endif()
-    perdure_test_program(${program} ${outside})
-    perdure_test_headers(${program})
-    foreach(ranks IN LISTS arg_RANKS)
-      foreach(variant IN LISTS arg_VARIANTS ITEMS "")
-        set(test ${program}.${variant}.n${ranks})
-        if(variant STREQUAL "")
-          set(test ${program}.n${ranks})
-          if(arg_VARIANTS)
-            continue()
-          endif()
-        endif()
-        set(soak "")
-        if(ranks GREATER 2 AND NOT mpi STREQUAL "openmpi" AND "openmpi" IN_LIST PERDURE_MPI_NAMES)
-          set(soak CONFIGURATIONS soak)
-        endif()
-        add_test(NAME ${test} ${soak}
-                 COMMAND ${CMAKE_SOURCE_DIR}/tools/mpirun.sh ${PERDURE_MPIEXEC_${mpi}} ${ranks}
-                         $<TARGET_FILE:${program}> ${variant})
-        perdure_mpi_processors(processors ${mpi} ${ranks})
-        set_tests_properties(${test} PROPERTIES TIMEOUT ${arg_TIMEOUT} PROCESSORS ${processors})
-        if(soak)
-          list(APPEND arg_LABELS soak)
-        endif()
-        set_tests_properties(${test} PROPERTIES LABELS "${arg_LABELS}")
-        list(REMOVE_ITEM arg_LABELS soak)
-      endforeach()
-    endforeach()
-  endforeach()
-endfunction()

@@ -28,17 +28,11 @@ if(NOT PERDURE_MPI_WRAPPERS)
   find_program(PERDURE_MPICC_MPICH mpicc.mpich)
   find_program(PERDURE_MPICC_OPENMPI mpicc.openmpi)
   find_program(PERDURE_MPICC_ANY mpicc)
-  set(wrappers "")
-  if(PERDURE_MPICC_MPICH)
-    list(APPEND wrappers "mpich=${PERDURE_MPICC_MPICH}")
+  set(PERDURE_MPI_WRAPPERS "mpich=${PERDURE_MPICC_MPICH}" "openmpi=${PERDURE_MPICC_OPENMPI}")
+  list(FILTER PERDURE_MPI_WRAPPERS INCLUDE REGEX "=/")
+  if(NOT PERDURE_MPI_WRAPPERS AND PERDURE_MPICC_ANY)
+    set(PERDURE_MPI_WRAPPERS "${PERDURE_MPICC_ANY}")
   endif()
-  if(PERDURE_MPICC_OPENMPI)
-    list(APPEND wrappers "openmpi=${PERDURE_MPICC_OPENMPI}")
-  endif()
-  if(NOT wrappers AND PERDURE_MPICC_ANY)
-    list(APPEND wrappers "${PERDURE_MPICC_ANY}")
-  endif()
-  set(PERDURE_MPI_WRAPPERS "${wrappers}")
 endif()
 
 # Splits what the wrapper would run into an interface target.
@@ -74,34 +68,29 @@ function(perdure_add_mpi name wrapper)
   get_filename_component(launcher_name ${launcher_name} NAME)
   find_program(PERDURE_MPIEXEC_${name} NAMES ${launcher_name} mpiexec HINTS ${bin_dir}
                NO_DEFAULT_PATH)
-  execute_process(COMMAND ${PERDURE_MPIEXEC_${name}} --version OUTPUT_VARIABLE version ERROR_QUIET)
-  string(REGEX MATCH "[0-9]+\\.[0-9]+(\\.[0-9]+)?" version "${version}")
-  set(PERDURE_MPI_VERSION_${name} "${version}" CACHE INTERNAL "")
-  message(STATUS "MPI flavour ${name} ${version}: ${wrapper}, ${PERDURE_MPIEXEC_${name}}")
-  perdure_mpi_test_launcher(${name})
-  set(PERDURE_MPIEXEC_${name} ${PERDURE_MPIEXEC_${name}} PARENT_SCOPE)
-endfunction()
-
-# perdure_mpi_test_launcher(NAME): from here on PERDURE_MPIEXEC_NAME, which tests start their jobs
-# with, is a script that makes ranks yield while they wait, where the MPI polls with UCX and does
-# not do so itself: tests/mpi_yield. In the cache, for commands, it is the MPI's own.
-function(perdure_mpi_test_launcher name)
-  execute_process(COMMAND ${PERDURE_MPIEXEC_${name}} --version OUTPUT_VARIABLE about ERROR_QUIET)
-  if(NOT PERDURE_TESTS OR PERDURE_SANITIZER OR NOT about MATCHES "--with-device=ch4:ucx")
-    return()
-  endif()
   set(mpiexec ${PERDURE_MPIEXEC_${name}})
-  set(library ${CMAKE_BINARY_DIR}/tests/mpi_yield/libperdure_mpi_yield.so)
-  set(launcher ${CMAKE_BINARY_DIR}/mpi_yield/mpiexec.${name})
-  configure_file(${CMAKE_SOURCE_DIR}/tests/mpi_yield/mpiexec.in ${launcher} @ONLY
-                 FILE_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE)
-  set(PERDURE_MPIEXEC_${name} ${launcher} PARENT_SCOPE)
+  execute_process(COMMAND ${mpiexec} --version OUTPUT_VARIABLE about ERROR_QUIET)
+  string(REGEX MATCH "[0-9]+\\.[0-9]+(\\.[0-9]+)?" version "${about}")
+  set(PERDURE_MPI_VERSION_${name} "${version}" CACHE INTERNAL "")
+  message(STATUS "MPI flavour ${name} ${version}: ${wrapper}, ${mpiexec}")
+  # From here on PERDURE_MPIEXEC_NAME, which tests start their jobs with, is a script that makes
+  # ranks yield while they wait, where the MPI polls with UCX and does not do so itself. In the
+  # cache, for commands, it is the MPI's own.
+  if(PERDURE_TESTS AND NOT PERDURE_SANITIZER AND about MATCHES "--with-device=ch4:ucx")
+    set(library ${CMAKE_BINARY_DIR}/tests/mpi_yield/libperdure_mpi_yield.so)
+    set(PERDURE_MPIEXEC_${name} ${CMAKE_BINARY_DIR}/mpi_yield/mpiexec.${name})
+    configure_file(${CMAKE_SOURCE_DIR}/tests/mpi_yield/mpiexec.in ${PERDURE_MPIEXEC_${name}} @ONLY
+                   FILE_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE)
+  endif()
+  set(PERDURE_MPIEXEC_${name} ${PERDURE_MPIEXEC_${name}} PARENT_SCOPE)
+  set(PERDURE_MPIRUN_${name} ${CMAKE_SOURCE_DIR}/tools/mpirun.sh ${PERDURE_MPIEXEC_${name}}
+      PARENT_SCOPE)  # and a number of ranks
 endfunction()
 
 # perdure_mpi_processors(OUT MPI RANKS): how many of ctest's tests at once a job counts for. There
 # are two more than processors, because many wait for disks, signals and other processes. Ranks
 # that spin while they wait want a processor each, and nobody to take turns with; those of Open MPI
-# yield (tools/mpirun.sh). Those that perdure_mpi_test_launcher() is for take turns, with more work.
+# yield (tools/mpirun.sh). Those that are started by tests/mpi_yield take turns, with more work.
 function(perdure_mpi_processors out mpi ranks)
   set(${out} 1 PARENT_SCOPE)
   if(ranks GREATER 1 AND PERDURE_MPIEXEC_${mpi} MATCHES "/mpi_yield/")

@@ -1,7 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # One interface target carries the warnings and the sanitizer of this build tree.
+# With PERDURE_SANITIZED programs have a run-time library that comes before all others.
 add_library(perdure_build_flags INTERFACE)
+set(PERDURE_SANITIZED OFF)
+if(PERDURE_SANITIZER AND NOT PERDURE_SANITIZER STREQUAL "coverage")
+  set(PERDURE_SANITIZED ON)
+endif()
 target_compile_options(perdure_build_flags INTERFACE
   -Wall -Wextra -Wshadow -Wformat=2 -Wimplicit-fallthrough -Wnull-dereference -Wdouble-promotion
   $<$<COMPILE_LANGUAGE:CXX>:-Wconversion -Wsign-conversion -Wold-style-cast -Wnon-virtual-dtor

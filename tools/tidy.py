@@ -162,7 +162,7 @@ def check_cmake_deps(file: SourceFile, layers: dict[str, set[str]]) -> Iterator[
     """DEPS of perdure_module() in src/ name only what layers.txt allows."""
     if file.name != "CMakeLists.txt" or not file.path.startswith("src/"):
         return
-    for match in re.finditer(r"perdure_module\(\s*([\w${}]+)([^)]*)\)", file.text):
+    for match in re.finditer(r"perdure_module\(\s*([\w@]+)([^)]*)\)", file.text):
         words = match.group(2).split()
         module = (_words_after(words, "FOLDER") or [_without_flavour(match.group(1))])[0]
         line = line_of(file.text, match.start())
@@ -175,8 +175,8 @@ def check_cmake_deps(file: SourceFile, layers: dict[str, set[str]]) -> Iterator[
 
 
 def _without_flavour(target: str) -> str:
-    """The module of a target that is made once per MPI: mpi_${mpi}_layer is mpi."""
-    return re.sub(r"_\$\{\w+\}_layer$", "", target)
+    """The module of a target that is made once per MPI: mpi_@_layer is mpi."""
+    return target.removesuffix("_@_layer")
 
 
 def _words_after(words: list[str], key: str) -> list[str]:

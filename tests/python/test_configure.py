@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from pathlib import Path
 
@@ -42,9 +43,9 @@ if [ "$1" = -show ]; then echo gcc -I{place}; else exec gcc -I{place} "$@"; fi
 
 
 def configure(place: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    """The probe, in the same tree each time."""
+    """The probe, in the same tree each time, unless `options` name another."""
     command = ["cmake", "-S", str(place), "-B", str(place / "build"), *options]
-    return subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
 
 
 def flavours(place: Path, *options: str) -> list[str]:
@@ -95,3 +96,57 @@ def test_an_mpi_by_the_name_of_another_is_refused(tmp_path):
     ran = configure(tmp_path, f"-DPERDURE_MPI_WRAPPERS=mpich={openmpi}")
     assert ran.returncode != 0
     assert "is not mpich, it is openmpi" in " ".join(ran.stderr.split())
+
+
+def test_the_tree_is_configured_where_there_is_no_mpi(tmp_path):
+    none = [f"-DPERDURE_MPICC_{name}=OFF" for name in ("MPICH", "OPENMPI", "ANY")]
+    ran = configure(ROOT, "-B", str(tmp_path), "-DPERDURE_PYTHON=ON", *none)
+    assert ran.returncode == 0, ran.stderr
+    assert "No MPI found" in ran.stdout
+
+
+def entries(place: Path, text: str) -> dict[str, dict[str, object]]:
+    """The properties of ctest's entries that `text` makes with the MPIs one and two."""
+    (place / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.25)\nproject(probe NONE)\nenable_testing()\n"
+        "set(PERDURE_MPI_NAMES one two)\nset(PERDURE_MPIEXEC_one /1/mpiexec)\n"
+        "set(PERDURE_MPIEXEC_two /2/mpiexec)\nset(PERDURE_TEST_PYTHON /venv/python)\n"
+        f'include("{ROOT}/cmake/perdure_module.cmake")\n'
+        f'include("{ROOT}/cmake/perdure_tests.cmake")\n'
+        + text)
+    ran = configure(place)
+    assert ran.returncode == 0, ran.stderr
+    command = ["ctest", "--test-dir", str(place / "build"), "-C", "soak", "--show-only=json-v1"]
+    shown = subprocess.run(command, capture_output=True, text=True, timeout=100, check=True).stdout
+    return {
+        test["name"]: {"command": test.get("command")}
+        | {each["name"]: each["value"] for each in test["properties"]}
+        for test in json.loads(shown)["tests"]
+    }
+
+
+def test_an_entry_with_an_at_sign_is_one_for_each_mpi(tmp_path):
+    made = entries(tmp_path, "perdure_test_entry(a.@ COMMAND sh @MPIEXEC @)\n"
+                             "perdure_test_entry(b.@ ONLY two COMMAND sh -c @)\n")
+    assert sorted(made) == ["a.one", "a.two", "b.two"]
+    assert [made[name]["command"][1:] for name in sorted(made)] == [
+        ["/1/mpiexec", "one"], ["/2/mpiexec", "two"], ["-c", "two"]]  # fmt: skip
+
+
+def test_an_entry_with_a_long_form_has_its_labels_and_an_end_of_its_own(tmp_path):
+    made = entries(tmp_path, "perdure_test_entry(a COMMAND sh k.sh SHORT few LONG .long 60 --all\n"
+                             "                   TIMEOUT 5 LABELS kill SKIPS)\n")
+    short, long = made["a"], made["a.long"]
+    assert (short["command"][1:], long["command"][1:]) == (["k.sh", "few"], ["k.sh", "--all"])
+    assert (short["LABELS"], sorted(long["LABELS"])) == (["kill"], ["kill", "soak"])
+    assert (short["TIMEOUT"], long["TIMEOUT"]) == (5.0, 60.0)
+    assert short["SKIP_RETURN_CODE"] == long["SKIP_RETURN_CODE"] == 77
+
+
+def test_a_word_that_no_entry_knows_is_refused(tmp_path):
+    assert sorted(entries(tmp_path, "perdure_test_entry(a SOAK COMMAND sh)\n")) == ["a"]
+    text = (tmp_path / "CMakeLists.txt").read_text()
+    (tmp_path / "CMakeLists.txt").write_text(text.replace("SOAK", "SOKE"))
+    ran = configure(tmp_path)
+    assert ran.returncode != 0
+    assert "a: 'SOKE' is said of it, which is not known" in " ".join(ran.stderr.split())

@@ -94,11 +94,11 @@ def add_module(folder: Path) -> None:
     folder.mkdir()
     licence = "SPDX-License-Identifier: BSD-3-Clause\n"
     (folder / "added.cpp").write_text(f'// {licence}#include "base/status.hpp"\n')
-    (folder / "CMakeLists.txt").write_text(
-        f"# {licence}perdure_module(added SOURCES added.cpp DEPS base)\n")
-    for path, line in ((folder.parent / "CMakeLists.txt", "add_subdirectory(added)\n"),
-                       (folder.parents[1] / "tools/layers.txt", "added ⇐ base\n")):  # fmt: skip
-        path.write_text(path.read_text() + line)
+    (folder / "CMakeLists.txt").write_text(f"# {licence}perdure_module(added DEPS base)\n")
+    modules = folder.parent / "CMakeLists.txt"
+    modules.write_text(modules.read_text().replace(" veloc)", " veloc added)"))
+    layers = folder.parents[1] / "tools/layers.txt"
+    layers.write_text(layers.read_text() + "added ⇐ base\n")
 
 
 @pytest.mark.parametrize("step", STEPS, ids=lambda step: step.name)

@@ -59,7 +59,7 @@ def test_clean_files_have_no_findings(findings):
         ("include/perdure/a.h", '#include "base/b.hpp"\n'),
         ("apps/a.cpp", '#include "pool/b.hpp"\n'),
         ("src/pmem/CMakeLists.txt", "perdure_module(pmem\n  SOURCES a.cpp\n  DEPS base pool)\n"),
-        ("src/sim/CMakeLists.txt", "perdure_module(s_${mpi} FOLDER sim DEPS pmem_${mpi}_layer)\n"),
+        ("src/sim/CMakeLists.txt", "perdure_module(s_@ FOLDER sim DEPS pmem_@_layer)\n"),
     ],
 )
 def test_edges_that_layers_forbid_are_found(findings, path, text):
