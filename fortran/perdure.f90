@@ -6,7 +6,6 @@
 ! Installed as source, because module files belong to one compiler:
 !     gfortran -c perdure.f90                    (with perdure_memory.inc beside it)
 !     gfortran heat.f90 perdure.o -lperdure
-!
 !     use perdure
 !     real(c_double), pointer, contiguous :: u(:, :)
 !     type(perdure_array) :: array
@@ -55,7 +54,8 @@ module perdure
   integer(c_int), parameter, public :: perdure_to_host = 1, perdure_to_device = 2, &
     perdure_within_device = 3
   integer(c_int), parameter, public :: perdure_not_due = 0, perdure_due = 1, perdure_due_last = 2
-  integer(c_int), parameter, public :: perdure_stream_none = 0, perdure_stream_cuda = 1
+  integer(c_int), parameter, public :: perdure_stream_none = 0, perdure_stream_cuda = 1, &
+    perdure_stream_hip = 2
 
   ! perdure_options; texts are given to perdure_open().
   type, public :: perdure_options
