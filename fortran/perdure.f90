@@ -4,10 +4,8 @@
 ! perdure_mpi (perdure_mpi.f90), which has all of this one and opens a pool for a communicator.
 !
 ! Installed as source, because module files belong to one compiler:
-!
 !     gfortran -c perdure.f90                    (with perdure_memory.inc beside it)
 !     gfortran heat.f90 perdure.o -lperdure
-!
 !     use perdure
 !     real(c_double), pointer, contiguous :: u(:, :)
 !     type(perdure_array) :: array
@@ -17,13 +15,7 @@
 !     code = perdure_scalar(pool, "step", step)
 !     code = perdure_restart(pool, version)                 ! 0: a new pool
 !     code = perdure_memory(array, u)
-!     do while (step < steps)
-!       ...
-!       step = step + 1
-!       code = perdure_commit(pool, version)
-!       if (code /= perdure_ok) print *, perdure_last_error()
-!     end do
-!     code = perdure_close(pool)
+!     code = perdure_commit(pool, version)                  ! in each step
 !
 ! Functions return perdure_ok or a negative code, as in perdure.h, where each call's rules are;
 ! perdure_last_error() has the sentence, per thread. What is collective there is collective here.
@@ -41,7 +33,7 @@ module perdure
     perdure_e_newer_format = -11, perdure_e_unsupported = -12, perdure_e_peer_failed = -13
 
   ! enum perdure_type, perdure_mode, perdure_array_flags, perdure_open_flags, perdure_ranks,
-  ! perdure_delay, perdure_due and perdure_stream_kind of perdure.h; of perdure_memory().
+  ! perdure_delay, perdure_due, perdure_direction, perdure_stream_kind; of perdure_memory().
   integer(c_int), parameter, public :: perdure_byte = 1, perdure_int32 = 2, perdure_int64 = 3, &
     perdure_float = 4, perdure_double = 5, perdure_complex_double = 6, perdure_bool = 9, &
     perdure_int8 = 11, perdure_int16 = 12, perdure_complex_float = 14
@@ -59,16 +51,17 @@ module perdure
   integer(c_int), parameter, public :: perdure_delay_virtual = 0, perdure_delay_wait = 1, &
     perdure_delay_drain = 2
   integer(c_int), parameter, public :: perdure_working = 0, perdure_consistent = 1
+  integer(c_int), parameter, public :: perdure_to_host = 1, perdure_to_device = 2, &
+    perdure_within_device = 3
   integer(c_int), parameter, public :: perdure_not_due = 0, perdure_due = 1, perdure_due_last = 2
-  integer(c_int), parameter, public :: perdure_stream_none = 0, perdure_stream_cuda = 1
+  integer(c_int), parameter, public :: perdure_stream_none = 0, perdure_stream_cuda = 1, &
+    perdure_stream_hip = 2
 
   ! perdure_options; texts are given to perdure_open().
   type, public :: perdure_options
     integer(c_int) :: flags = 0
     character(:), allocatable :: job, emulate, levels
-    integer(c_int) :: delay = perdure_delay_virtual
-    integer(c_int) :: copy_threads = 0
-    integer(c_int) :: keep = 0
+    integer(c_int) :: delay = perdure_delay_virtual, copy_threads = 0, keep = 0
   end type
 
   type, bind(c), public :: perdure_pool_status
@@ -118,11 +111,18 @@ module perdure
     type(c_ptr) :: levels
   end type
 
+  ! As in perdure.h: c_funloc() of functions with bind(c).
+  type, bind(c), public :: perdure_device
+    type(c_ptr) :: context = c_null_ptr
+    type(c_funptr) :: copy = c_null_funptr, follow = c_null_funptr, hold = c_null_funptr, &
+      wait = c_null_funptr, allocate = c_null_funptr
+  end type
+
   type, bind(c) :: c_array_options
-    integer(c_int) :: flags
-    type(c_ptr) :: buffer
-    integer(c_int) :: ranks
-    type(c_ptr) :: device
+    integer(c_int) :: flags = 0
+    type(c_ptr) :: buffer = c_null_ptr
+    integer(c_int) :: ranks = 0
+    type(c_ptr) :: device = c_null_ptr
   end type
 
   public :: perdure_open, perdure_close, perdure_array_open, perdure_scalar
@@ -390,30 +390,30 @@ contains
     end if
   end function
 
-  ! Finds or makes the array `name` of 1 to 7 extents, of this rank. No extents: those that the pool
-  ! has (perdure_e_not_found if it has none). `buffer`: copy and log, the program's own memory, as
-  ! c_loc(u) of an allocatable or target. `ranks`: perdure_rows (the last extent is divided anew),
+  ! Finds or makes the array `name` of 1 to 7 extents. None: those that the pool has, or else
+  ! perdure_e_not_found. `buffer`: copy and log, the program's own memory, as c_loc(u), which the
+  ! functions of `device` reach. `ranks`: perdure_rows (the last extent is divided anew),
   ! perdure_same or perdure_by_hand, for a pool that another number of ranks made. Local.
   integer(c_int) function perdure_array_open(pool, name, kind, extents, mode, array, flags, &
-                                             buffer, ranks)
+                                             buffer, ranks, device)
     type(c_ptr), intent(in) :: pool
     character(len=*), intent(in) :: name
     integer(c_int), intent(in) :: kind, mode
     integer, intent(in) :: extents(:)
     type(perdure_array), intent(out) :: array
-    integer(c_int), intent(in), optional :: flags
+    integer(c_int), intent(in), optional :: flags, ranks
     type(c_ptr), intent(in), optional :: buffer
-    integer(c_int), intent(in), optional :: ranks
+    type(perdure_device), intent(in), target, optional :: device
     type(c_array_options) :: options
     integer(c_int64_t), target :: shape_of_c(8)
     type(c_ptr) :: given
     integer(c_int) :: dimensions
     perdure_array_open = perdure_e_invalid
     if (size(extents) > ranks_max) return
-    options = c_array_options(0, c_null_ptr, 0, c_null_ptr)
     if (present(ranks)) options%ranks = ranks
     if (present(flags)) options%flags = flags
     if (present(buffer)) options%buffer = buffer
+    if (present(device)) options%device = c_loc(device)
     array%kind = kind
     shape_of_c(1:size(extents)) = int(extents(size(extents):1:-1), c_int64_t)
     given = c_null_ptr

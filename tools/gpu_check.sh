@@ -7,10 +7,11 @@
 #   1. The kernels' checksums of 100,000 random blocks, and of their pages, against the processor's.
 #   2. What the driver refuses, and with which code, against what the tests' driver was written for.
 #   3. Jobs with arrays on the GPU that are killed 8 times within a transfer, and restarted.
-#   4. perdure bench gpu --quick.
+#   4. A solver and a stencil in CUDA C++ (apps/gpu), killed and back, where the build has them.
+#   5. perdure bench gpu --quick.
 #
-# Says what it runs and prints the facts, one line of JSON each. Ends with 1 if one of 1 to 3 does
-# not hold or 4 fails, with 0 and a sentence where there is no GPU.
+# Says what it runs and prints the facts, one line of JSON each. Ends with 1 if one of 1 to 4 does
+# not hold or 5 fails, with 0 and a sentence where there is no GPU.
 set -u
 root=$(cd "$(dirname "$0")/.." && pwd)
 build=$(cd "${1:-$root/build/dev}" && pwd) || exit 2
@@ -51,12 +52,20 @@ step() {
 
 # With the real driver in the place of the tests', which these two are linked with.
 blocks=${GPU_CHECK_BLOCKS:-100000}
-step 30 "checksums of $blocks blocks" env LD_PRELOAD="$driver" "$build/tests/gpu/gpu_sums" "$blocks"
+step 20 "checksums of $blocks blocks" env LD_PRELOAD="$driver" "$build/tests/gpu/gpu_sums" "$blocks"
 step 10 "what the driver refuses" env LD_PRELOAD="$driver" "$build/tests/gpu/gpu_rules"
 bytes=${GPU_CHECK_BYTES:-1000000000}
-step 35 "8 kills in a transfer of $bytes bytes" \
+step 30 "8 kills in a transfer of $bytes bytes" \
   python3 "$root/tests/gpu/kill.py" "$build" --gpu 8 "$bytes"
-step 45 "perdure bench gpu --quick" "$root/perdure" bench gpu --quick --json
+if [ -x "$build/apps/gpu/gpu_cg" ]; then
+  step 12 "a solver, killed 3 times" \
+    python3 "$root/apps/gpu/check.py" "$build/apps/gpu/gpu_cg" 200 600 5 3
+  step 12 "a stencil, killed 3 times" \
+    python3 "$root/apps/gpu/check.py" "$build/apps/gpu/gpu_stencil" 4000 3000 10 3
+else
+  echo "gpu_check: no programs in CUDA C++, because the build found neither nvcc nor CUDA for clang"
+fi
+step 36 "perdure bench gpu --quick" "$root/perdure" bench gpu --quick --json
 if [ $failed -ne 0 ]; then
   echo "gpu_check: something above does not hold"
 fi

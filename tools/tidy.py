@@ -315,7 +315,8 @@ BANS = (
     Ban(
         re.compile(r"\b(?:secure_)?getenv\s*\("),
         "variables are read in src/base/environment.cpp",
-        ("src/base/environment.cpp", "src/energy/testing/", "apps/", "bench/", "tests/"),
+        ("src/base/environment.cpp", "src/device/testing/", "src/energy/testing/", "apps/",
+         "bench/", "tests/"),
         allowed_in_tests=True,
     ),
     Ban(

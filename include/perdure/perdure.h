@@ -174,8 +174,8 @@ typedef struct perdure_options {
 
 enum perdure_direction { PERDURE_TO_HOST = 1, PERDURE_TO_DEVICE = 2, PERDURE_WITHIN_DEVICE = 3 };
 
-/* Functions by which memory is reached that is neither the host's nor of an NVIDIA GPU: of SYCL,
- * Level Zero, HIP or OpenMP (docs/devices.md). Each gets `context`, and returns 0, or else what
+/* Functions by which memory is reached that is neither the host's nor of an NVIDIA or AMD GPU: of
+ * SYCL, Level Zero or OpenMP (docs/devices.md). Each gets `context`, and returns 0, or else what
  * needed it fails (IO). They are called by any thread, one at a time, until the pool is closed.
  * All but `copy` may be NULL: if copies are asked of the queue that the program works with,
  * `follow` and `hold`; if a copy is done when `copy` returns, `wait`; without `allocate` there is
@@ -200,7 +200,7 @@ typedef struct perdure_array_options {
   void* buffer;   /* copy and log: the application's own buffer, whose contents stay when a new
                      pool restarts; default: Perdure allocates one of zeros, from 4 KiB on at a
                      page. INVALID unless the processor can read and write all of it, or it is
-                     memory of an NVIDIA GPU (docs/gpu.md): device, managed or pinned. It stays
+                     memory of a GPU (docs/gpu.md): device, managed or pinned. It stays
                      where it is until close, or until perdure_array_resize() says where it lies:
                      after free(), realloc() or munmap() every commit and restore is STATE. Log of
                      more than 16 KiB: one that begins at a page has whole pages, which hold nothing
@@ -208,8 +208,8 @@ typedef struct perdure_array_options {
                      PERDURE_COMPARE were said. */
   int ranks;      /* enum perdure_ranks; 0: its box counts */
   const perdure_device* device; /* copy and log: how `buffer` is reached, which it needs if there
-                                   are elements; read in the call. NULL: it is the host's, or an
-                                   NVIDIA GPU's. Arrays with the same functions and context share a
+                                   are elements; read in the call. NULL: it is the host's, or a
+                                   GPU's. Arrays with the same functions and context share a
                                    device */
 } perdure_array_options;
 
@@ -436,7 +436,8 @@ PERDURE_API int perdure_commit_wait(perdure_pool* pool, uint64_t* version);
 
 enum perdure_stream_kind {
   PERDURE_STREAM_NONE = 0,
-  PERDURE_STREAM_CUDA = 1 /* a CUstream or cudaStream_t; NULL is the default stream */
+  PERDURE_STREAM_CUDA = 1, /* a CUstream or cudaStream_t; NULL is the default stream */
+  PERDURE_STREAM_HIP = 2   /* a hipStream_t; as before */
 };
 
 /* Names the stream that works on arrays in memory of a GPU: from now on a commit takes what it had

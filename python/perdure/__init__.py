@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from perdure.api.errors import WrongRanks as WrongRanks
     from perdure.api.errors import WrongShape as WrongShape
     from perdure.api.errors import WrongState as WrongState
+    from perdure.api.functions import Device as Device
+    from perdure.api.functions import Direction as Direction
     from perdure.api.pool import Due as Due
     from perdure.api.pool import Pool as Pool
     from perdure.api.pool import Status as Status
@@ -60,6 +62,7 @@ _PUBLIC = {
         "NoSpace", "NotFound", "PeerFailed", "Unsupported", "WrongRanks", "WrongShape",
         "WrongState",
     ),
+    "perdure.api.functions": ("Device", "Direction"),
     "perdure.api.pool": ("Due", "Pool", "Status", "open"),
     "perdure.api.read": ("Contents", "read"),
     "perdure.api.scalars": ("Scalars", "blob", "text"),

@@ -406,12 +406,13 @@ int perdure_commit(perdure_pool* pool, uint64_t* version) {
 
 int perdure_stream(perdure_pool* pool, int kind, void* stream) {
   return guarded_on(pool, [&]() -> Status {
-    PERDURE_TRY(need(kind == PERDURE_STREAM_NONE || kind == PERDURE_STREAM_CUDA,
+    PERDURE_TRY(need(kind >= PERDURE_STREAM_NONE && kind <= PERDURE_STREAM_HIP,
                      "`kind` is one of enum perdure_stream_kind"));
     PERDURE_TRY(need(kind != PERDURE_STREAM_NONE || stream == nullptr,
                      "without a kind there is no stream: pass NULL"));
     if (kind == PERDURE_STREAM_NONE) return pool->pool->set_stream(std::nullopt);
-    return pool->pool->set_stream(perdure::ProgramStream{stream});
+    return pool->pool->set_stream(
+        perdure::ProgramStream{stream, static_cast<perdure::DriverKind>(kind)});
   });
 }
 

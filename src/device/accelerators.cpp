@@ -9,8 +9,6 @@ namespace {
 
 // Of cuda.h.
 constexpr int is_managed_attribute = 8;
-constexpr int range_start_attribute = 11;
-constexpr int range_size_attribute = 12;
 constexpr std::uint64_t host_type = 1;
 
 // 0 where the driver says nothing.
@@ -34,15 +32,29 @@ Status check_whole(const CudaDriver& driver, DeviceAddress first, std::uint64_t 
   return Status::success();
 }
 
+struct Memory {
+  const CudaDriver* driver = nullptr;  // that knows it
+  MemoryKind kind = MemoryKind::host;
+};
+
+Memory memory_at(const std::byte* buffer) {
+  for (const DriverKind each : {DriverKind::cuda, DriverKind::hip}) {
+    const CudaDriver* const driver = CudaDriver::find(each);
+    if (driver == nullptr) continue;
+    const std::uint64_t type = ask(*driver, memory_type_attribute, address_of(buffer));
+    if (type == 0) continue;
+    if (ask(*driver, is_managed_attribute, address_of(buffer)) != 0) {
+      return {driver, MemoryKind::managed};
+    }
+    return {driver, type == host_type ? MemoryKind::pinned : MemoryKind::device};
+  }
+  return {};
+}
+
 }  // namespace
 
 MemoryKind kind_of(const std::byte* buffer) {
-  const CudaDriver* const driver = CudaDriver::find();
-  if (driver == nullptr) return MemoryKind::host;
-  const std::uint64_t type = ask(*driver, memory_type_attribute, address_of(buffer));
-  if (type == 0) return MemoryKind::host;
-  if (ask(*driver, is_managed_attribute, address_of(buffer)) != 0) return MemoryKind::managed;
-  return type == host_type ? MemoryKind::pinned : MemoryKind::device;
+  return memory_at(buffer).kind;
 }
 
 Accelerators::Accelerators() = default;
@@ -53,10 +65,11 @@ Accelerators::~Accelerators() {
 }
 
 Result<Accelerator*> Accelerators::of(const std::byte* buffer, std::uint64_t bytes) {
-  const MemoryKind kind = buffer == nullptr ? MemoryKind::host : kind_of(buffer);
-  if (kind == MemoryKind::host) return nullptr;
-  const CudaDriver& driver = *CudaDriver::find();
-  if (kind == MemoryKind::device) PERDURE_TRY(check_whole(driver, address_of(buffer), bytes));
+  const Memory memory = buffer == nullptr ? Memory() : memory_at(buffer);
+  if (memory.driver == nullptr) return nullptr;
+  const CudaDriver& driver = *memory.driver;
+  if (memory.kind == MemoryKind::device)
+    PERDURE_TRY(check_whole(driver, address_of(buffer), bytes));
   const DriverHandle named = CudaAccelerator::context_of(driver, buffer);
   for (const Known& known : known_) {
     if (named != nullptr && known.named == named) return known.accelerator.get();

@@ -10,9 +10,7 @@ namespace perdure {
 namespace {
 
 // Of cuda.h, which isn't needed to build.
-constexpr int context_attribute = 1;
 constexpr int allocation_attribute = 7;
-constexpr int ordinal_attribute = 9;
 constexpr int multiprocessors_attribute = 16;
 constexpr int reads_host_pages_attribute = 100;
 constexpr unsigned non_blocking = 1;  // of a stream: the program's default stream is not awaited
@@ -70,6 +68,12 @@ class BesideCaptures {
   int mode_ = 2;  // CU_STREAM_CAPTURE_MODE_RELAXED; then what it was
   const bool is_on_;
 };
+
+Status of_another_gpu() {
+  return {Code::invalid_argument,
+          "the stream that perdure_stream() named is not one of the GPU, or of the context, that "
+          "an array is on: name one that is, or none (PERDURE_STREAM_NONE)"};
+}
 
 }  // namespace
 
@@ -240,6 +244,7 @@ Status CudaAccelerator::follow(const ProgramStream* stream) {
   if (stream == nullptr) {
     return driver_.status_of("cuCtxSynchronize", driver_.ctx_synchronize());
   }
+  if (stream->kind != driver_.kind) return of_another_gpu();
   int capture = is_capturing;
   PERDURE_TRY(driver_.status_of("cuStreamIsCapturing",
                                 driver_.stream_is_capturing(stream->handle, &capture)));
@@ -249,17 +254,14 @@ Status CudaAccelerator::follow(const ProgramStream* stream) {
             "the capture begins, or after it has ended"};
   }
   const int recorded = driver_.event_record(ready_, stream->handle);
-  if (recorded == invalid_handle) {
-    return {Code::invalid_argument,
-            "the stream that perdure_stream() named is not one of the GPU, or of the context, that "
-            "an array is on: name one that is, or none (PERDURE_STREAM_NONE)"};
-  }
+  if (recorded == invalid_handle) return of_another_gpu();
   PERDURE_TRY(driver_.status_of("cuEventRecord", recorded));
   return driver_.status_of("cuStreamWaitEvent", driver_.stream_wait_event(stream_, ready_, 0));
 }
 
 Status CudaAccelerator::hold(const ProgramStream* stream, DriverHandle event) {
   if (stream == nullptr) return Status::success();
+  if (stream->kind != driver_.kind) return of_another_gpu();
   const Current current(*this);
   PERDURE_TRY(current.status());
   return driver_.status_of("cuStreamWaitEvent",

@@ -5,8 +5,13 @@
 #include <link.h>
 
 #include <atomic>
+#include <initializer_list>
 #include <mutex>
 #include <string>
+#include <vector>
+
+#include "device/driver_library.hpp"
+#include "device/hip_driver.hpp"
 
 namespace perdure {
 namespace {
@@ -28,26 +33,7 @@ std::uint64_t libraries_loaded() {
   return loaded;
 }
 
-class LookUp {
- public:
-  explicit LookUp(void* library) : library_(library) {}
-  template <typename Call>
-  void optional(Call*& call, const char* name) const {
-    call = reinterpret_cast<Call*>(::dlsym(library_, name));
-  }
-  template <typename Call>
-  void needed(Call*& call, const char* name) {
-    optional(call, name);
-    if (call == nullptr) complete_ = false;
-  }
-  bool complete() const { return complete_; }
-
- private:
-  void* library_;
-  bool complete_ = true;
-};
-
-void look_up(void* library, CudaDriver& to) {
+void look_up_cuda(void* library, CudaDriver& to) {
   LookUp at(library);
   at.needed(to.pointer_get_attribute, "cuPointerGetAttribute");
   at.needed(to.device_get_attribute, "cuDeviceGetAttribute");
@@ -84,37 +70,61 @@ void look_up(void* library, CudaDriver& to) {
   to.complete = at.complete();
 }
 
-// Null if the process has not loaded it.
-const CudaDriver* loaded_driver() {
-  static std::atomic<const CudaDriver*> found{nullptr};
-  static std::atomic<std::uint64_t> none_in{0};
-  if (const CudaDriver* const known = found.load(std::memory_order_acquire)) return known;
-  // A name is looked for in many directories, so only after a library was loaded.
-  const std::uint64_t loaded = libraries_loaded();
-  if (none_in == loaded) return nullptr;
-  static std::mutex mutex;
-  static CudaDriver driver;
-  const std::lock_guard<std::mutex> lock(mutex);
-  if (const CudaDriver* const known = found) return known;
-  void* const library = ::dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
-  if (library == nullptr) {
-    none_in = loaded;
-    return nullptr;
+class KnownDriver {
+ public:
+  KnownDriver(std::initializer_list<const char*> names, DriverKind kind,
+              void (*look_up)(void*, CudaDriver&))
+      : names_(names), look_up_(look_up) {
+    driver_.kind = kind;
   }
-  look_up(library, driver);
-  found = &driver;  // and the library stays
-  return &driver;
+
+  // Null if the process has not loaded it.
+  const CudaDriver* get() {
+    if (const CudaDriver* const known = found_.load(std::memory_order_acquire)) return known;
+    // A name is looked for in many directories, so only after a library was loaded.
+    const std::uint64_t loaded = libraries_loaded();
+    if (none_in_ == loaded) return nullptr;
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (const CudaDriver* const known = found_) return known;
+    void* library = nullptr;
+    for (const char* const name : names_) {
+      if (library == nullptr) library = ::dlopen(name, RTLD_LAZY | RTLD_NOLOAD);
+    }
+    if (library == nullptr) {
+      none_in_ = loaded;
+      return nullptr;
+    }
+    look_up_(library, driver_);
+    found_ = &driver_;  // and the library stays
+    return &driver_;
+  }
+
+ private:
+  const std::vector<const char*> names_;
+  void (*const look_up_)(void*, CudaDriver&);
+  std::atomic<const CudaDriver*> found_{nullptr};
+  std::atomic<std::uint64_t> none_in_{0};
+  std::mutex mutex_;
+  CudaDriver driver_;
+};
+
+const CudaDriver* loaded_driver(DriverKind kind) {
+  static auto& cuda = *new KnownDriver({"libcuda.so.1"}, DriverKind::cuda, look_up_cuda);
+  static auto& hip =
+      *new KnownDriver({"libamdhip64.so.6", "libamdhip64.so.7"}, DriverKind::hip, look_up_hip);
+  return (kind == DriverKind::cuda ? cuda : hip).get();
 }
 
 }  // namespace
 
-const CudaDriver* CudaDriver::find() {
-  const CudaDriver* const driver = loaded_driver();
+const CudaDriver* CudaDriver::find(DriverKind kind) {
+  const CudaDriver* const driver = loaded_driver(kind);
   return driver != nullptr && driver->complete ? driver : nullptr;
 }
 
-bool CudaDriver::is_in_use() {
-  const CudaDriver* const driver = loaded_driver();
+bool CudaDriver::is_in_use(DriverKind kind) {
+  if (kind == DriverKind::hip) return find(kind) != nullptr;
+  const CudaDriver* const driver = loaded_driver(kind);
   if (driver == nullptr || driver->pointer_get_attribute == nullptr) return false;
   // About an address of ours.
   std::uint64_t type = 0;
@@ -129,8 +139,9 @@ Status CudaDriver::status_of(const char* call, int result) const {
   const char* what = nullptr;
   if (error_name(result, &name) != 0 || name == nullptr) name = "an error that it has no name for";
   if (error_string(result, &what) != 0 || what == nullptr) what = "unknown";
-  const std::string seen =
-      sentence("the GPU's driver answers ", call, "() with ", name, " (", result, ", ", what, ")");
+  const std::string its_call = kind == DriverKind::cuda ? call : "hip" + std::string(call + 2);
+  const std::string seen = sentence("the GPU's driver answers ", its_call, "() with ", name, " (",
+                                    result, ", ", what, ")");
   if (result == out_of_memory) {
     return {Code::no_space, seen + ": free memory of the GPU, or give it smaller arrays"};
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // CUDA driver: the calls of NVIDIA's driver that are used here, found at run time in the library
-// that the program has loaded.
+// that the program has loaded; or those of AMD's in their places (hip_driver.hpp).
 //
 //   device.C1  The library is looked for among those that the process has loaded, and never loaded
 //       here: a program without a GPU gets no library and makes no call. Nothing of CUDA is needed
@@ -23,7 +23,12 @@ namespace perdure {
 // What the driver calls CUdeviceptr.
 using DeviceAddress = std::uint64_t;
 
-inline constexpr int memory_type_attribute = 2;  // of cuda.h
+// Attributes of a pointer, of cuda.h; HIP has the same.
+inline constexpr int context_attribute = 1;
+inline constexpr int memory_type_attribute = 2;
+inline constexpr int ordinal_attribute = 9;
+inline constexpr int range_start_attribute = 11;
+inline constexpr int range_size_attribute = 12;
 
 struct CudaDriver {
   int (*pointer_get_attribute)(void*, int, DeviceAddress) = nullptr;
@@ -62,12 +67,14 @@ struct CudaDriver {
 
   // Null if the process has not loaded it (device.C1), or if it lacks a call. Costs nothing while
   // no other library was loaded.
-  static const CudaDriver* find();
-  // The program has initialised it, and has not ended it; whichever calls it has.
-  static bool is_in_use();
+  static const CudaDriver* find(DriverKind kind = DriverKind::cuda);
+  // The program has initialised it, and has not ended it; whichever calls it has. HIP's, which
+  // initialises itself, was loaded.
+  static bool is_in_use(DriverKind kind = DriverKind::cuda);
 
   // Each call that it must have was found.
   bool complete = false;
+  DriverKind kind = DriverKind::cuda;
 
   // device.C2; `call` is the driver's name of it.
   Status status_of(const char* call, int result) const;

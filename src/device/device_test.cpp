@@ -26,7 +26,8 @@ std::vector<std::byte> random_bytes(std::size_t count) {
 }
 
 bool maps_a_driver() {
-  return read_kernel_text("/proc/self/maps").find("libcuda") != std::string::npos;
+  const std::string maps = read_kernel_text("/proc/self/maps");
+  return maps.find("libcuda") != std::string::npos || maps.find("libamdhip") != std::string::npos;
 }
 
 // The first test of the program: the ones after it load a driver.
@@ -35,8 +36,10 @@ TEST(Driver, is_not_loaded_for_a_program_that_has_none) {
   Accelerators accelerators;
   EXPECT_EQ(accelerators.of(buffer.data(), buffer.size()).value(), nullptr);
   EXPECT_EQ(kind_of(buffer.data()), MemoryKind::host);
-  EXPECT_EQ(CudaDriver::find(), nullptr);
-  EXPECT_FALSE(CudaDriver::is_in_use());
+  for (const DriverKind kind : {DriverKind::cuda, DriverKind::hip}) {
+    EXPECT_EQ(CudaDriver::find(kind), nullptr);
+    EXPECT_FALSE(CudaDriver::is_in_use(kind));
+  }
   EXPECT_FALSE(maps_a_driver());
 }
 

@@ -320,6 +320,15 @@ Status DeviceBuffer::fill_straight(const ArrayEntry& entry) {
                     });
 }
 
+Status DeviceBuffer::fill(std::uint32_t copy) {
+  if (registered_) PERDURE_TRY(with_.device.fence());  // it reads what the processor has stored
+  PERDURE_TRY(accelerator_.follow(with_.accelerators->stream()));
+  ArrayEntry stored = entry_;
+  stored.copy = copy;
+  PERDURE_TRY(ended(fill_straight(stored)));
+  return accelerator_.finish();
+}
+
 Status DeviceBuffer::load(const ArrayEntry& entry, const CopySums& sums) {
   known_.assign(known_.size(), false);
   saved_ = false;

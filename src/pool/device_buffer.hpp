@@ -72,6 +72,8 @@ class DeviceBuffer {
   bool lacks_snapshot() const { return !by_changes_ && !snapshot_.is_there(); }
 
   Status clear();
+  // Fills the buffer with what was stored to the copy, which no version names and nothing sums.
+  Status fill(std::uint32_t copy);
   // Fills the buffer with the copy that `entry` names. Code::damaged names the byte range.
   Status load(const ArrayEntry& entry, const CopySums& sums);
 

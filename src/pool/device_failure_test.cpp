@@ -122,7 +122,7 @@ TEST_P(DeviceFailure, a_commit_of_which_any_call_fails_leaves_the_version_before
       EXPECT_EQ(after_crash(), words_of(5)) << call;
       pool_.reset();
     }
-    EXPECT_GE(failed, 8U);
+    EXPECT_GE(failed, gpu_.is_hip() ? 7U : 8U);
   }
 }
 
@@ -194,7 +194,7 @@ TEST_P(DeviceFailure, without_room_the_transfer_is_waited_for) {
   start();
   EXPECT_EQ(pool_->status().lacking_snapshots, 1U);
   void* const stream = gpu_.make_stream();
-  ASSERT_TRUE(pool_->set_stream(ProgramStream{stream}).ok());
+  ASSERT_TRUE(pool_->set_stream(gpu_.named(stream)).ok());
   commit_four_beside(stream);
   EXPECT_EQ(after_crash(), words_of(4));
   gpu_.leave_enough();
@@ -209,7 +209,7 @@ TEST_P(DeviceFailure, a_little_room_is_enough_for_what_needs_little) {
     image_.clear();
     gpu_.leave(room);
     start();
-    ASSERT_TRUE(pool_->set_stream(ProgramStream{stream}).ok());
+    ASSERT_TRUE(pool_->set_stream(gpu_.named(stream)).ok());
     commit_four_beside(stream);
     EXPECT_EQ(after_crash(), words_of(4)) << room;
     pool_.reset();
@@ -221,7 +221,7 @@ TEST_P(DeviceFailure, a_pool_that_can_not_be_registered_is_saved_through_the_hos
   gpu_.set_no_registering(true);
   start();
   void* const stream = gpu_.make_stream();
-  ASSERT_TRUE(pool_->set_stream(ProgramStream{stream}).ok());
+  ASSERT_TRUE(pool_->set_stream(gpu_.named(stream)).ok());
   commit_four_beside(stream);
   const Status verified =
       verify_and_copy(pool_->device(), array_->entry(), geometry_.block_bytes, nullptr, nullptr);

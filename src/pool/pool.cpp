@@ -326,10 +326,11 @@ Result<std::uint64_t> Pool::commit_captured(const Status& saved) {
 
 Status Pool::set_stream(std::optional<ProgramStream> stream) {
   PERDURE_TRY(check_usable());
-  if (stream && !CudaDriver::is_in_use()) {
-    return {Code::unsupported,
-            "the process has not begun to use the driver of an NVIDIA GPU (libcuda.so.1), so there "
-            "can be no stream of it: name the stream when it has been made"};
+  if (stream && !CudaDriver::is_in_use(stream->kind)) {
+    return Status(Code::unsupported, "the process has not begun to use the driver of ",
+                  stream->kind == DriverKind::cuda ? "an NVIDIA GPU (libcuda.so.1)"
+                                                   : "an AMD GPU (libamdhip64.so.6 or .7)",
+                  ", so there can be no stream of it: name the stream when it has been made");
   }
   accelerators_->set_stream(stream);
   if (!stream || !under_way_.saving_buffers()) return Status::success();

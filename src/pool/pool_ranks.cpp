@@ -261,14 +261,7 @@ Result<std::uint64_t> Pool::restart_changed() {
   const CollectiveCall call(group_, "perdure_restart");
   const std::uint64_t start_ns = monotonic_ns();
   run_page_.set_phase(RunPhase::restarting);
-  Status first = check_first_restart();
-  for (const auto& [number, open] : open_) {
-    if (!first.ok() || !open.array->on_device()) continue;
-    first = Status(Code::unsupported, "array ", quoted(open.array->name()),
-                   " is in memory of a GPU, and another number of ranks made the pool: restart and "
-                   "commit with it in the host's memory, then open the pool anew");
-  }
-  PERDURE_TRY(agree(group_, first));
+  PERDURE_TRY(agree(group_, check_first_restart()));
   std::map<std::string, NewArray> arrays;
   for (const auto& [number, open] : open_) {
     const auto box = boxes_.find({open.array->name(), open.array->part()});

@@ -267,21 +267,22 @@ Status VersionedArray::start_filled(const ArrayEntry& entry,
   PERDURE_TRY(begin_empty(entry));
   life_ = Life::started;
   PERDURE_TRY(fill(*this));
+  if (device_buffer_) PERDURE_TRY(named(device_buffer_->fill(working_copy())));
   if (is_marked()) PERDURE_TRY(mark(0, entry_.size_bytes));
   participation_.wake(*this);
   return watch();  // what it held before is no change of the program's
 }
 
 void VersionedArray::store_first(std::uint64_t first_byte, std::span<const std::byte> bytes) {
-  if (memory_.at() != nullptr) {
-    std::memcpy(memory_.at() + first_byte, bytes.data(), bytes.size());
+  if (first_buffer() != nullptr) {
+    std::memcpy(first_buffer() + first_byte, bytes.data(), bytes.size());
   } else if (!bytes.empty()) {
     with_.device.copy(entry_.copy_offset(working_copy()) + first_byte, bytes.data(), bytes.size());
   }
 }
 
 void VersionedArray::clear_first() {
-  std::byte* const at = memory_.at() != nullptr ? memory_.at() : copy_address(working_copy());
+  std::byte* const at = first_buffer() != nullptr ? first_buffer() : copy_address(working_copy());
   if (entry_.size_bytes != 0) std::memset(at, 0, entry_.size_bytes);
 }
 

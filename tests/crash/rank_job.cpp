@@ -5,6 +5,7 @@
 #include <array>
 #include <chrono>
 #include <filesystem>
+#include <map>
 #include <mutex>
 #include <random>
 #include <thread>
@@ -19,7 +20,6 @@ namespace {
 using Random = std::mt19937_64;
 const std::vector<std::uint64_t> global_cells{17, 13};
 constexpr std::uint64_t columns = 3;
-constexpr std::uint64_t table_elements = 30;
 constexpr std::uint64_t hand_elements = 5;
 
 std::int64_t value(std::uint64_t kind, std::uint64_t index, std::uint64_t version,
@@ -70,7 +70,8 @@ class Member {
         group_(group),
         result_(result),
         mutex_(mutex),
-        random_(run.seed + group.rank()) {}
+        random_(run.seed + group.rank()),
+        memory_(run.memory ? run.memory(group.rank()) : nullptr) {}
 
   void live(std::uint64_t commits) {
     if (run_.late) group_.on_enter = [this] { wait(); };
@@ -115,18 +116,29 @@ class Member {
                                 const std::optional<GlobalBox>& box = std::nullopt) {
     ArrayOptions options;
     options.ranks = rule;
-    options.marks = marks && run_.mode == ArrayMode::log;
+    options.marks = marks && run_.mode == ArrayMode::log && memory_ == nullptr;
     options.of_program = true;
     const ArrayShape shape{ArrayType::int64, run_.mode, run_.checksums, extents};
-    if (!run_.one_by_one) return pool_->open_array(name, shape, options);
-    return pool_->open_array_on_all(name, shape, options, Status::success(), box);
+    OnDevice device;
+    if (memory_) {
+      std::uint64_t elements = 1;
+      for (const std::uint64_t extent : extents) elements *= extent;
+      device.contents.resize(elements);
+      options.buffer = device.buffer = memory_->allocate(8 * elements);
+      options.device = memory_->functions();
+    }
+    auto opened = run_.one_by_one
+                      ? pool_->open_array_on_all(name, shape, options, Status::success(), box)
+                      : pool_->open_array(name, shape, options);
+    if (opened.ok() && memory_) devices_[opened.value()] = std::move(device);
+    return opened;
   }
 
   Status open() {
     OpenOptions options;
     options.any_ranks = run_.any_ranks;
     options.job_name = "rank job";
-    options.geometry = {2048, 64, 1024};
+    options.geometry = {2048, 64, memory_ ? std::uint32_t{64} << 10U : 1024};
     options.keep = run_.keep;
     options.around = run_.around;
     options.lock_wait_ms = 50;
@@ -145,7 +157,7 @@ class Member {
       PERDURE_TRY(pool_->set_box(*cells_, box));
     }
     PERDURE_TRY_ASSIGN(rows_, array("rows", {own_rows_, columns}, RankRule::rows, true));
-    PERDURE_TRY_ASSIGN(table_, array("table", {table_elements}, RankRule::same));
+    PERDURE_TRY_ASSIGN(table_, array("table", {run_.table_elements}, RankRule::same));
     PERDURE_TRY_ASSIGN(hand_, array("hand", {hand_elements}, RankRule::by_hand));
     return pool_->bind_scalar("step", &step_, sizeof step_, ScalarType::uint64);
   }
@@ -195,6 +207,9 @@ class Member {
       result_.restored = version_;
     }
     if (version_ == 0) return Status::success();
+    for (auto& [array, device] : devices_) {
+      device.contents = memory_->read(device.buffer, device.contents.size());
+    }
     if (step_ != version_) wrong("step is " + std::to_string(step_));
     if (pool_->status().version != version_) wrong("the status has another version");
     const auto versions = pool_->versions();
@@ -220,10 +235,12 @@ class Member {
     return static_cast<std::uint32_t>(found - boxes.begin());
   }
 
-  static const std::int64_t* read(const VersionedArray& array) {
+  const std::int64_t* read(const VersionedArray& array) const {
+    if (memory_) return devices_.at(&array).contents.data();
     return reinterpret_cast<const std::int64_t*>(array.consistent());
   }
-  static std::int64_t* write(VersionedArray& array) {
+  std::int64_t* write(VersionedArray& array) {
+    if (memory_) return devices_.at(&array).contents.data();
     return reinterpret_cast<std::int64_t*>(array.working());
   }
 
@@ -241,7 +258,7 @@ class Member {
         return wrong("element " + std::to_string(i) + " of rows");
       }
     }
-    for (std::uint64_t i = 0; i < table_elements; ++i) {
+    for (std::uint64_t i = 0; i < run_.table_elements; ++i) {
       if (read(*table_)[i] != value(3, i, version_)) return wrong("the table");
     }
     for (std::uint64_t i = 0; !changed && i < hand_elements; ++i) {
@@ -273,10 +290,12 @@ class Member {
       write(*rows_)[i] = value(2, first_row_ * columns + i, version);
     }
     if (rows_->is_marked()) (void)rows_->mark(0, rows_->size_bytes());
-    for (std::uint64_t i = 0; i < table_elements; ++i) write(*table_)[i] = value(3, i, version);
+    for (std::uint64_t i = 0; i < run_.table_elements; ++i)
+      write(*table_)[i] = value(3, i, version);
     for (std::uint64_t i = 0; i < hand_elements; ++i) {
       write(*hand_)[i] = by_hand(i, version, group_.rank());
     }
+    for (const auto& [array, device] : devices_) memory_->write(device.buffer, device.contents);
   }
 
   const JobRun& run_;
@@ -285,6 +304,13 @@ class Member {
   JobResult& result_;
   std::mutex& mutex_;
   Random random_;
+  // What the program knows of an array in memory of a device, which it copies there and back.
+  struct OnDevice {
+    std::byte* buffer = nullptr;
+    std::vector<std::int64_t> contents;
+  };
+  std::unique_ptr<RankMemory> memory_;  // goes last
+  std::map<const VersionedArray*, OnDevice> devices_;
   std::unique_ptr<Levels> levels_;
   std::unique_ptr<Pool> pool_;
   CellBox box_;

@@ -24,6 +24,19 @@
 
 namespace perdure {
 
+// Memory of a device, in which a rank has its buffers.
+class RankMemory {
+ public:
+  RankMemory() = default;
+  RankMemory(const RankMemory&) = delete;
+  RankMemory& operator=(const RankMemory&) = delete;
+  virtual ~RankMemory() = default;
+  virtual const DeviceFunctions* functions() const { return nullptr; }
+  virtual std::byte* allocate(std::uint64_t bytes) = 0;
+  virtual void write(std::byte* to, const std::vector<std::int64_t>& from) = 0;
+  virtual std::vector<std::int64_t> read(const std::byte* from, std::uint64_t count) = 0;
+};
+
 struct JobRun {
   std::string directory;  // of the pool; with nodes what NODE/pool is below
   std::uint32_t ranks = 1;
@@ -41,6 +54,9 @@ struct JobRun {
   bool any_ranks = true;
   // Arrays are opened on all ranks together, after the restart, as windows are.
   bool one_by_one = false;
+  std::uint64_t table_elements = 30;
+  // Of a rank; null: buffers are the pool's own, in the host's memory.
+  std::function<std::unique_ptr<RankMemory>(std::uint32_t rank)> memory = nullptr;
   std::function<std::unique_ptr<Device>(std::unique_ptr<Device>)> around = nullptr;
   std::function<void()> before_commit = nullptr;  // on rank 0, after the restart was judged
 };

@@ -252,7 +252,7 @@ HOW: dict[str, list[How]] = {
         Compiled("pool.cpp"), Compiled("members.cpp"), Compiled("state.cpp"),
         Compiled("objects.cpp"),
     ],
-    "docs/devices.md": [Compiled("device.c"), Compiled("sycl.cpp"), Compiled("hip.c")],
+    "docs/devices.md": [Compiled("device.c"), Compiled("sycl.cpp")],
     "docs/doctor.md": [
         Run(other={"doctor /mnt/pmem": "doctor /mnt/pmem || [ $? = 1 ]"}),
         Run(other={"| grep '^problem'": "| grep '^problem' || true"}),

@@ -13,7 +13,7 @@ import pytest
 
 from conftest import BUILD, ROOT
 
-DRIVER = BUILD / "tests/gpu/fake/libcuda.so.1"
+CUDA, HIP = "libcuda.so.1", "libamdhip64.so.6"
 
 # A device array as CuPy or Numba would show it.
 PRELUDE = f"""
@@ -21,7 +21,7 @@ import ctypes, sys
 import numpy as np
 import perdure
 
-driver = ctypes.CDLL({str(DRIVER)!r}, ctypes.RTLD_GLOBAL)
+driver = ctypes.CDLL({str(BUILD)!r} + "/tests/gpu/fake/" + sys.argv[2], ctypes.RTLD_GLOBAL)
 context = ctypes.c_void_p()
 assert driver.cuInit(0) == 0
 assert driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) == 0
@@ -69,20 +69,22 @@ path = sys.argv[1]
 """
 
 
-def run(program: str, path: object) -> None:
+def run(program: str, path: object, driver: str = CUDA) -> None:
     environment = dict(os.environ, FAKE_CUDA_QUIET="1")
     paths = [str(ROOT / "python"), str(BUILD / "python"), environment.get("PYTHONPATH", "")]
     environment["PYTHONPATH"] = os.pathsep.join(paths)
     ran = subprocess.run(
-        [sys.executable, "-c", PRELUDE + dedent(program), str(path)],
+        [sys.executable, "-c", PRELUDE + dedent(program), str(path), driver],
         capture_output=True, text=True, timeout=120, env=environment, check=False,
     )  # fmt: skip
     assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
 @pytest.mark.parametrize("mode", ["copy", "log"])
-@pytest.mark.parametrize("dtype", ["f8", "f2", "M8[us]"])
-def test_what_a_gpu_has_comes_back(tmp_path, mode, dtype):
+@pytest.mark.parametrize(
+    "dtype, driver", [("f8", CUDA), ("f2", CUDA), ("M8[us]", CUDA), ("f8", HIP)]
+)
+def test_what_a_gpu_has_comes_back(tmp_path, mode, dtype, driver):
     run(
         f"""
         def contents(step):
@@ -112,6 +114,7 @@ def test_what_a_gpu_has_comes_back(tmp_path, mode, dtype):
             assert (u.consistent == contents(6)).all()
         """,
         tmp_path / "pool",
+        driver,
     )
 
 
@@ -210,14 +213,16 @@ class Packed:
 """
 
 
-def test_what_dlpack_shows_comes_back(tmp_path):
+@pytest.mark.parametrize("driver, kind", [(CUDA, 2), (HIP, 10)])
+def test_what_dlpack_shows_comes_back(tmp_path, driver, kind):
     run(
-        DLPACK
+        f"kind = {kind}\n"
+        + DLPACK
         + dedent("""
         contents = np.arange(3.0 * 40).reshape(3, 40)
         for version in (None, 1):
             device = OnDevice(contents)
-            shown = Packed(device.address.value, contents, 2, version, strides=(40, 1))
+            shown = Packed(device.address.value, contents, kind, version, strides=(40, 1))
             place = f"{path}-{version}"
             with perdure.open(place) as pool:
                 u = pool.array("u", (3, 40), buffer=shown)
@@ -230,6 +235,7 @@ def test_what_dlpack_shows_comes_back(tmp_path):
             assert (perdure.read(place).arrays["u"] == contents).all()
         """),
         tmp_path / "pool",
+        driver,
     )
 
 
@@ -262,7 +268,7 @@ def test_what_dlpack_can_not_show_is_refused(tmp_path):
         with perdure.open(path) as pool:
             def array(*given, **more):
                 return lambda: pool.array("u", (4, 3), buffer=Packed(at, contents, *given, **more))
-            refused(TypeError, array(10), "kind 10", "docs/devices.md")
+            refused(TypeError, array(14), "kind 14", "device=", "docs/devices.md")
             refused(TypeError, array(1, 2), "DLPack 2")
             refused(TypeError, array(1, 1, 2), "a copy of its memory")
             refused(TypeError, array(1, code=4), "kind 4", "64 bits")
@@ -270,5 +276,139 @@ def test_what_dlpack_can_not_show_is_refused(tmp_path):
             refused(perdure.InvalidArgument, array(1, strides=(1, 4)), "row-major")
             refused(perdure.InvalidArgument, array(1, code=0), "int64")
         """),
+        tmp_path / "pool",
+    )
+
+
+# Memory at addresses that the processor can't follow, with a queue that does nothing until it is
+# waited for, and then all in order.
+FAR = """
+AWAY = 1 << 62
+
+class Far:
+    def __init__(self):
+        self.queue, self.held, self.called, self.failing = [], {}, [], None
+        self.device = perdure.Device(self.copy, follow=self.follow, hold=self.hold,
+                                     wait=self.wait, allocate=self.allocate)
+
+    def count(self, name):
+        self.called.append(name)
+        if name == self.failing:
+            raise OSError("the device is gone")
+
+    def copy(self, to, start, size, direction):
+        self.count("copy")
+        to -= 0 if direction is perdure.Direction.TO_HOST else AWAY
+        start -= 0 if direction is perdure.Direction.TO_DEVICE else AWAY
+        self.queue.append(lambda: ctypes.memmove(to, start, size))
+
+    def follow(self):
+        self.count("follow")
+
+    def hold(self):
+        self.count("hold")
+        self.run()
+
+    def wait(self):
+        self.count("wait")
+        self.run()
+
+    def run(self):
+        for task in self.queue:
+            task()
+        self.queue.clear()
+
+    def allocate(self, memory, size):
+        self.count("allocate")
+        if size == 0:
+            del self.held[memory]
+            return None
+        made = ctypes.create_string_buffer(size)
+        self.held[ctypes.addressof(made) + AWAY] = made
+        return ctypes.addressof(made) + AWAY
+"""
+
+
+@pytest.mark.parametrize("mode", ["copy", "log"])
+def test_functions_of_the_program_reach_its_memory(tmp_path, mode):
+    run(
+        FAR
+        + DLPACK
+        + dedent(f"""
+        far, contents = Far(), np.zeros((70, 300))
+        shown = Packed(contents.ctypes.data + AWAY, contents, 14)
+        for buffer in (contents.ctypes.data + AWAY, shown):
+            with perdure.open(path) as pool:
+                u = pool.array("u", (70, 300), mode={mode!r}, buffer=buffer, device=far.device)
+                assert u.working is buffer
+                began = pool.restart() or 0
+                assert (contents == began).all()
+                for step in (began + 1, began + 2):
+                    contents[:] = step
+                    pool.commit_begin()
+                    contents[:] = -1
+                    pool.commit_wait()
+                pool.restore(began + 2)
+                assert (contents == began + 2).all()
+                other = np.full((7, 300), 9.0)
+                u.resize((7, 300), other.ctypes.data + AWAY)
+            assert set(far.called) == {{"copy", "follow", "hold", "wait", "allocate"}}
+            assert far.held == {{}} and far.queue == []
+            contents[:] = 0
+        assert (perdure.read(path).arrays["u"] == 4).all()
+        """),
+        tmp_path / "pool",
+    )
+
+
+def test_a_function_that_raises_fails_the_commit(tmp_path):
+    run(
+        FAR
+        + dedent("""
+        far, contents = Far(), np.zeros(5000)
+        at = contents.ctypes.data + AWAY
+        pool = perdure.open(path)
+        refused(TypeError, lambda: pool.array("u", 5000, device=far.device), "no address")
+        refused(perdure.InvalidArgument, lambda: pool.array("u", 5000, mode="twin", buffer=at,
+                                                            device=far.device), "copy or log")
+        u = pool.array("u", 5000, buffer=at, device=far.device)
+        pool.restart()
+        contents[:] = 1
+        pool.commit()
+        for name in ("copy", "follow", "hold", "wait"):
+            contents[:] = 2
+            far.failing = name
+            refused(perdure.IOFailed, pool.commit, f"`{name}`", "the last version is whole")
+            far.failing = None
+        assert (perdure.read(path).arrays["u"] == 1).all()
+        pool.commit_begin()  # and the program ends
+        """),
+        tmp_path / "pool",
+    )
+
+
+def test_functions_of_c_are_called_as_they_are(tmp_path):
+    run(
+        """
+        kind = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p,
+                                ctypes.c_size_t, ctypes.c_int)
+        contexts = set()
+
+        @kind
+        def copy(context, to, start, size, direction):
+            contexts.add(context)
+            ctypes.memmove(to, start, size)
+            return 0
+
+        contents = np.full(5000, 3.0)
+        with perdure.open(path) as pool:
+            device = perdure.Device(copy, context=77)
+            u = pool.array("u", 5000, buffer=contents.ctypes.data, device=device)
+            pool.restart()
+            assert pool.status().lacking_snapshots == 1
+            pool.commit()
+        assert contexts == {77}
+        assert (perdure.read(path).arrays["u"] == 3).all()
+        """,
         tmp_path / "pool",
     )

@@ -120,10 +120,10 @@ perdure_pool_status status(const Pool& pool) {
 
 Array open_array(const Pool& pool, const std::string& name, int type,
                  const std::vector<std::uint64_t>& shape, int mode, unsigned flags, int ranks,
-                 std::size_t size_bytes, const nb::object& buffer) {
+                 std::size_t size_bytes, const nb::object& buffer, std::uintptr_t device) {
   auto lent = buffer.is_none() ? nullptr : borrow_any(buffer, size_bytes);
-  return {pool,
-          pool->open_array(name, type, shape, mode, flags, ranks, std::move(lent), size_bytes)};
+  return {pool, pool->open_array(name, type, shape, mode, flags, ranks, std::move(lent), size_bytes,
+                                 reinterpret_cast<const perdure_device*>(device))};
 }
 
 std::vector<std::uint64_t> stored_shape(const Pool& pool, const std::string& name, int ranks) {
@@ -336,7 +336,7 @@ void bind_pool(nb::module_& api) {
       .def_prop_ro("is_of_windows", &PoolState::is_of_windows)
       .def("close", &PoolState::close)
       .def("array", open_array, "name"_a, "type"_a, "shape"_a, "mode"_a, "flags"_a, "ranks"_a,
-           "size_bytes"_a, "buffer"_a.none())
+           "size_bytes"_a, "buffer"_a.none(), "device"_a = 0)
       .def("stored_shape", stored_shape, "name"_a, "ranks"_a)
       .def("old_arrays", old_arrays, "old_rank"_a)
       .def("read", read_old, "name"_a, "old_rank"_a, "first"_a, "count"_a, "elements"_a)

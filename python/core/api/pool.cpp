@@ -153,7 +153,7 @@ void PoolState::remove_array(ArrayState& state) {
 ArrayState* PoolState::open_array(const std::string& name, int type,
                                   const std::vector<std::uint64_t>& shape, int mode, unsigned flags,
                                   int ranks, std::shared_ptr<SharedMemory> buffer,
-                                  std::size_t size_bytes) {
+                                  std::size_t size_bytes, const perdure_device* device) {
   perdure_pool* pool = handle();
   auto state = std::make_unique<ArrayState>();
   state->name = name;
@@ -164,6 +164,7 @@ ArrayState* PoolState::open_array(const std::string& name, int type,
   perdure_array_options options{};
   options.flags = flags;
   options.ranks = ranks;
+  options.device = device;
   // One in twin or flush mode is passed on, so that the library refuses it on all ranks.
   if (buffer != nullptr) options.buffer = buffer->begin;
   state->lent = lent;

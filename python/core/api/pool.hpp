@@ -61,7 +61,7 @@ class PoolState {
   void close();
   ArrayState* open_array(const std::string& name, int type, const std::vector<std::uint64_t>& shape,
                          int mode, unsigned flags, int ranks, std::shared_ptr<SharedMemory> buffer,
-                         std::size_t size_bytes);
+                         std::size_t size_bytes, const perdure_device* device);
   // Other extents; `buffer`: the program's, or null. What it had is copied to one of ours.
   void resize_array(ArrayState& state, const std::vector<std::uint64_t>& shape,
                     std::shared_ptr<SharedMemory> buffer, std::size_t size_bytes);

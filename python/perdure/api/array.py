@@ -16,8 +16,9 @@ from typing import Any, Literal, cast
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from perdure.api.device import device_memory
+from perdure.api.device import device_memory, memory_at
 from perdure.api.errors import InvalidArgument, NotFound, Unsupported, WrongShape, WrongState
+from perdure.api.functions import Device
 from perdure.api.kinds import Kinds
 from perdure.api.native import _api
 from perdure.api.texts import checked_text
@@ -82,9 +83,11 @@ class Array:
         dtype: np.dtype[Any],
         mode: str,
         device: object = None,
+        functions: Device | None = None,
     ):
         self._native = native
         self._device = device  # its buffer, if it is in memory of a GPU
+        self._functions = functions  # or of another device
         self._name, self._shape, self._dtype, self._mode = name, shape, dtype, mode
         # Slices of `working` have the root as their base, however they were made.
         self._root: NDArray[Any] | None = None
@@ -178,7 +181,7 @@ class Array:
                 f"array '{self._name}' has {len(self._shape)} extents, and keeps as many; not"
                 f" {len(extents)}"
             )
-        bare, device = _bare(self._name, buffer, extents, self._dtype)
+        bare, device = _bare(self._name, buffer, extents, self._dtype, self._functions)
         if (self._device is None) != (device is None):
             has = "the host's memory" if self._device is None else "memory of a GPU"
             raise Unsupported(
@@ -350,6 +353,7 @@ def open_array(
     flags: int,
     buffer: object,
     ranks: Ranks | None = None,
+    functions: Device | None = None,
 ) -> Array:
     """Pool.array(), whose arguments are looked at here."""
     checked_text("the name of an array", name)
@@ -358,7 +362,7 @@ def open_array(
     size_bytes = _size_bytes(name, extents, element)
     if mode not in MODES:
         raise InvalidArgument(f"mode '{mode}' of array '{name}' is not {', '.join(MODES)}")
-    bare, device = _bare(name, buffer, extents, element)
+    bare, device = _bare(name, buffer, extents, element, functions)
     code = PLAIN.get(element.str, _BYTE)
     stored = _stored(extents, element)
     is_plain = element.str in PLAIN
@@ -367,14 +371,15 @@ def open_array(
     elif not extents or (extents == (1,) and _is_held(pool, name)):
         kinds.load_at_restart()  # which has a shape (), or perhaps had
     rule = rank_rule(name, ranks)
-    native = pool.array(name, code, stored, MODES[mode], flags, rule, size_bytes, bare)
+    by = 0 if functions is None else functions.address
+    native = pool.array(name, code, stored, MODES[mode], flags, rule, size_bytes, bare, by)
     if not is_plain:
         kinds.add(name, _kind(element))
     elif extents:
         kinds.drop_shape(name)
     else:
         kinds.add_shape(name)
-    return Array(native, name, extents, element, mode, device)
+    return Array(native, name, extents, element, mode, device, functions)
 
 
 def array_info(
@@ -501,12 +506,21 @@ def _kind(element: np.dtype[Any]) -> str:
 
 
 def _bare(
-    name: str, buffer: object, shape: tuple[int, ...], element: np.dtype[Any]
+    name: str,
+    buffer: object,
+    shape: tuple[int, ...],
+    element: np.dtype[Any],
+    functions: Device | None,
 ) -> tuple[object, object]:
-    """What the extension takes, and the buffer itself if it is in memory of a GPU."""
-    if buffer is None:
+    """What the extension takes, and the buffer itself if it is in memory of a device."""
+    if buffer is None and (functions is None or 0 in shape):
         return None, None
-    memory = None if isinstance(buffer, np.ndarray) else device_memory(name, buffer)
+    if functions is not None and isinstance(buffer, int):
+        memory = memory_at(buffer, shape, element, functions)
+    elif isinstance(buffer, np.ndarray):
+        memory = None
+    else:
+        memory = device_memory(name, buffer, functions)
     host = memory.host_array() if memory is not None and memory.on_host else buffer
     if isinstance(host, np.ndarray):
         _check_buffer(name, host, shape, element)
@@ -515,6 +529,7 @@ def _bare(
         raise TypeError(
             f"the buffer of array '{name}' is {type(buffer).__name__}, not an ndarray, and shows no"
             " memory (DLPack, __cuda_array_interface__)"
+            + (", and is no address of the device" if functions is not None else "")
         )
     if memory.shape != shape or memory.dtype != element:
         raise InvalidArgument(

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from perdure.api import dlpack
 from perdure.api.errors import InvalidArgument
+from perdure.api.functions import Device
 
 
 @dataclass(frozen=True)
@@ -38,17 +39,29 @@ class DeviceMemory:
         return array
 
 
-def device_memory(name: str, buffer: object) -> DeviceMemory | None:
-    """What `buffer` has there; None if it shows no memory. Raises InvalidArgument, TypeError."""
+def memory_at(
+    address: int, shape: tuple[int, ...], dtype: np.dtype[Any], functions: Device
+) -> DeviceMemory:
+    """What is at an address of the program's, which only these functions reach."""
+    return DeviceMemory(address, shape, dtype, True, False, functions)
+
+
+def device_memory(
+    name: str, buffer: object, functions: Device | None = None
+) -> DeviceMemory | None:
+    """What `buffer` has there; None if it shows no memory. Raises InvalidArgument, TypeError.
+
+    With `functions` it may be in memory of any device, which these reach.
+    """
     interface = getattr(buffer, "__cuda_array_interface__", None)
     if interface is not None:
         shape, dtype = tuple(interface["shape"]), np.dtype(interface["typestr"])
         address, read_only = interface["data"]
         _check_row_major(name, shape, interface.get("strides"), dtype)
         return DeviceMemory(
-            operator.index(address or 0), shape, dtype, not read_only, False, buffer
+            operator.index(address or 0), shape, dtype, not read_only, False, (buffer, functions)
         )
-    packed = dlpack.unpack(buffer)
+    packed = dlpack.unpack(buffer, any_device=functions is not None)
     if packed is None:
         return None
     _check_row_major(name, packed.shape, packed.strides, packed.dtype)
@@ -57,8 +70,8 @@ def device_memory(name: str, buffer: object) -> DeviceMemory | None:
         packed.shape,
         packed.dtype,
         packed.writable,
-        packed.device == dlpack.CPU,
-        (packed.capsule, buffer),
+        packed.device == dlpack.CPU and functions is None,
+        (packed.capsule, buffer, functions),
     )
 
 

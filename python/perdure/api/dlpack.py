@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-CPU, _CUDA, _CUDA_HOST, _CUDA_MANAGED = 1, 2, 3, 13
-_REACHED = (CPU, _CUDA, _CUDA_HOST, _CUDA_MANAGED)
+CPU, _CUDA, _CUDA_HOST, _ROCM, _ROCM_HOST, _CUDA_MANAGED = 1, 2, 3, 10, 11, 13
+_REACHED = (CPU, _CUDA, _CUDA_HOST, _ROCM, _ROCM_HOST, _CUDA_MANAGED)
 _READ_ONLY, _COPIED = 1, 2
 _KINDS = {0: "i", 1: "u", 2: "f", 5: "c", 6: "b"}
 
@@ -61,15 +61,15 @@ class Packed:
     capsule: object
 
 
-def unpack(buffer: Any) -> Packed | None:
+def unpack(buffer: Any, any_device: bool = False) -> Packed | None:
     """None if `buffer` has no `__dlpack__`. Raises TypeError for what no array can have."""
     if not hasattr(buffer, "__dlpack__") or not hasattr(buffer, "__dlpack_device__"):
         return None
     device = int(buffer.__dlpack_device__()[0])
-    if device not in _REACHED:
+    if device not in _REACHED and not any_device:
         raise TypeError(
             f"{type(buffer).__name__} is in memory of a device of kind {device} of DLPack, which is"
-            " neither the host's nor an NVIDIA GPU's: C and C++ reach it by functions of their own"
+            " neither the host's nor an NVIDIA or AMD GPU's: give functions that reach it, device=…"
             " (docs/devices.md)"
         )
     # Nothing is read now: the producer needs to order no stream.

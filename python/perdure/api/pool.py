@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import atexit
 import math
 import os
 import sys
 import warnings
+import weakref
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -33,7 +35,8 @@ from perdure.api.array import (
     stored_array,
 )
 from perdure.api.device import stream_address
-from perdure.api.errors import Error, InvalidArgument, NotFound, WrongState
+from perdure.api.errors import Error, InvalidArgument, NotFound, Unsupported, WrongState
+from perdure.api.functions import Device
 from perdure.api.kinds import Kinds
 from perdure.api.native import _api
 from perdure.api.scalars import Scalars
@@ -45,7 +48,7 @@ from perdure.api.versions import Version, version_number, versions_of
 T = TypeVar("T")
 F = TypeVar("F")
 _getpid = os.getpid  # at the end of the interpreter `os` may be gone
-_STREAM_NONE, _STREAM_CUDA = 0, 1
+_STREAM_NONE, _STREAM_CUDA, _STREAM_HIP = 0, 1, 2
 _DELAYS = {"virtual": 0, "wait": 1, "drain": 2}
 _MUST_EXIST, _DISCARD, _ALLOW_OLDER, _ANY_JOB, _ANY_OWNER, _ANY_RANKS = 2, 4, 8, 16, 32, 64
 
@@ -210,6 +213,7 @@ class Pool:
         marks: bool = False,
         compare: bool = False,
         buffer: object = None,
+        device: Device | None = None,
         ranks: Ranks | None = None,
         box: tuple[Shape, Shape] | None = None,
     ) -> Array:
@@ -232,6 +236,8 @@ class Pool:
         buffer     copy and log: an array of this shape and dtype to use as `working`, contiguous
                    and row-major, of numpy or in memory of a GPU (docs/gpu.md). In log mode one of
                    numpy is compared, if it does not begin at a page
+        device     the functions that reach `buffer`, which is then an address, or what shows one
+                   (DLPack, __cuda_array_interface__). The pool is closed at the end of the program
         ranks      what it is to the ranks together, for open(any_ranks=True). rows: one list over
                    all ranks, in rank order, whose first extent is divided anew; each rank gets as
                    many rows as its shape asks for, evenly without a shape. same: equal on all
@@ -254,16 +260,11 @@ class Pool:
             mode = mode or held.mode  # type: ignore[assignment]
             checksums = held.checksums if checksums is None else checksums
         made = open_array(
-            self._native,
-            self._kinds,
-            name,
-            shape,
-            float if dtype is None else dtype,
-            mode or "copy",
-            array_flags(checksums, marks, compare),
-            buffer,
-            ranks,
-        )
+            self._native, self._kinds, name, shape, float if dtype is None else dtype,
+            mode or "copy", array_flags(checksums, marks, compare), buffer, ranks, device,
+        )  # fmt: skip
+        if device is not None and self._native.is_of_one_process:
+            atexit.register(_close_if_alive, weakref.ref(self))  # while its functions can be called
         made._refuses_slices, made._shape_of_pool = self._refuses_slices, of_pool
         self._arrays.append(made)
         if box is not None:
@@ -478,14 +479,24 @@ class Pool:
         wait for all that the program has asked of the GPU.
 
         stream     of PyTorch, CuPy or Numba, what has __cuda_stream__, or the address of a CUstream
+                   or hipStream_t
 
         Local; the stream is kept. Raises Unsupported if the process uses no such driver.
         """
         if stream is None:
             self._native.stream(_STREAM_NONE, 0)
         else:
-            self._native.stream(_STREAM_CUDA, stream_address(stream))
+            self._name_stream(stream_address(stream))
         self._stream = stream
+
+    def _name_stream(self, address: int) -> None:
+        try:
+            self._native.stream(_STREAM_CUDA, address)
+        except Unsupported as unsupported:
+            try:
+                self._native.stream(_STREAM_HIP, address)
+            except Unsupported:
+                raise unsupported from None
 
     def due(self) -> Due:
         """Whether a version is due by the plan $PERDURE_ENERGY_PLAN; DUE always if there is none.
@@ -627,6 +638,13 @@ class Pool:
     def _turn(self) -> None:
         for array in self._arrays:
             array._turn()
+
+
+def _close_if_alive(of: weakref.ref[Pool]) -> None:
+    pool = of()
+    if pool is not None and pool._process == _getpid():
+        with suppress(Error):
+            pool.close()
 
 
 def _count(name: str, value: int) -> int:

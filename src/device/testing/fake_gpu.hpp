@@ -14,6 +14,8 @@
 #include <string>
 #include <vector>
 
+#include "device/program_stream.hpp"
+
 namespace perdure {
 
 class FakeGpu {
@@ -23,7 +25,8 @@ class FakeGpu {
   // Loads the driver, once in a process, and takes the context of one of its two devices.
   explicit FakeGpu(int ordinal = 0) : ordinal_(ordinal) {
     ::setenv("FAKE_CUDA_DEVICES", "2", 1);
-    library_ = ::dlopen(PERDURE_FAKE_GPU, RTLD_NOW | RTLD_GLOBAL);
+    const char* const other = std::getenv("FAKE_GPU_LIBRARY");  // that with the names of HIP
+    library_ = ::dlopen(other != nullptr ? other : PERDURE_FAKE_GPU, RTLD_NOW | RTLD_GLOBAL);
     EXPECT_NE(library_, nullptr) << ::dlerror();
     check(call<int(unsigned)>("cuInit")(0));
     check(call<int(void**, int)>("cuDevicePrimaryCtxRetain")(&context_, ordinal));
@@ -35,6 +38,11 @@ class FakeGpu {
   }
   FakeGpu(const FakeGpu&) = delete;
   FakeGpu& operator=(const FakeGpu&) = delete;
+
+  bool is_hip() const { return ::dlsym(library_, "hipGetDevice") != nullptr; }
+  ProgramStream named(void* stream) const {
+    return {stream, is_hip() ? DriverKind::hip : DriverKind::cuda};
+  }
 
   // In the context, whichever thread this is.
   template <typename Call>
