@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# One interface target carries the warnings and the sanitizer of this build tree.
+# One interface target carries the warnings and the sanitizer of this build tree. What a library or
+# program does not use of its modules is left out of it, though sources are compiled together.
 # With PERDURE_SANITIZED programs have a run-time library that comes before all others.
 add_library(perdure_build_flags INTERFACE)
 set(PERDURE_SANITIZED OFF)
@@ -11,7 +12,9 @@ target_compile_options(perdure_build_flags INTERFACE
   -Wall -Wextra -Wshadow -Wformat=2 -Wimplicit-fallthrough -Wnull-dereference -Wdouble-promotion
   $<$<COMPILE_LANGUAGE:CXX>:-Wconversion -Wsign-conversion -Wold-style-cast -Wnon-virtual-dtor
                             -Woverloaded-virtual>
-  $<$<BOOL:${PERDURE_WERROR}>:-Werror>)
+  $<$<BOOL:${PERDURE_WERROR}>:-Werror>
+  -ffunction-sections -fdata-sections)
+target_link_options(perdure_build_flags INTERFACE LINKER:--gc-sections)
 if(PERDURE_SANITIZER STREQUAL "coverage")
   target_compile_options(perdure_build_flags INTERFACE --coverage)
   target_link_options(perdure_build_flags INTERFACE --coverage)
