@@ -184,22 +184,14 @@ Status OldRanks::check_files(const OpenOptions& options) const {
 }
 
 Status OldRanks::check_arrays() const {
-  const auto refused = [this](const std::string& what, const char* remedy) {
-    return Status(Code::rank_mismatch, "the pool ", directory_.path(), " was made by ", ranks(),
-                  " ranks and has ", what, ", which no other number of ranks can take over; start ",
-                  ranks(), " ranks", remedy);
-  };
   for (const OldRank& rank : ranks_) {
     for (const ArrayEntry& entry : rank.catalogue.arrays) {
-      if (entry.part != 0) {
-        return refused("regions that are attached to the window " + quoted(entry.name),
-                       ", and detach them before the last commit; what is to be divided can be in "
-                       "a window with perdure_ranks or perdure_box");
-      }
-      if (entry.spare_copies != 0) {
-        return refused("the object of in-place versioning " + quoted(entry.name),
-                       ", and copy it to an array that says how it is divided");
-      }
+      if (entry.part == 0) continue;
+      return Status(Code::rank_mismatch, "the pool ", directory_.path(), " was made by ", ranks(),
+                    " ranks and has regions that are attached to the window ", quoted(entry.name),
+                    ", which no other number of ranks can take over; start ", ranks(),
+                    " ranks, and detach them before the last commit; what is to be divided can be "
+                    "in a window with perdure_ranks or perdure_box");
     }
   }
   return Status::success();

@@ -272,21 +272,25 @@ Status VersionedArray::start_filled(const ArrayEntry& entry,
   return watch();  // what it held before is no change of the program's
 }
 
+std::byte* VersionedArray::first_buffer() const {
+  return twin_writer_ != nullptr ? twin_writer_->memory() : memory_.at();
+}
+
 void VersionedArray::store_first(std::uint64_t first_byte, std::span<const std::byte> bytes) {
-  if (memory_.at() != nullptr) {
-    std::memcpy(memory_.at() + first_byte, bytes.data(), bytes.size());
+  if (first_buffer() != nullptr) {
+    std::memcpy(first_buffer() + first_byte, bytes.data(), bytes.size());
   } else if (!bytes.empty()) {
     with_.device.copy(entry_.copy_offset(working_copy()) + first_byte, bytes.data(), bytes.size());
   }
 }
 
 void VersionedArray::clear_first() {
-  std::byte* const at = memory_.at() != nullptr ? memory_.at() : copy_address(working_copy());
+  std::byte* const at = first_buffer() != nullptr ? first_buffer() : copy_address(working_copy());
   if (entry_.size_bytes != 0) std::memset(at, 0, entry_.size_bytes);
 }
 
 void VersionedArray::show_first() {
-  if (mode() != ArrayMode::twin) return;
+  if (mode() != ArrayMode::twin || twin_writer_ != nullptr) return;
   entry_.copy = working_copy();
   choose_working();
 }
