@@ -82,7 +82,15 @@ Status OldRanks::recover_files(const OpenOptions& options) const {
 
 Status OldRanks::lock(std::uint32_t rank, const OpenOptions& options) {
   const std::string name = rank_file_name(rank);
-  PERDURE_TRY_ASSIGN(auto file, directory_.open_file(name, FileAccess::read));
+  auto opened = directory_.open_file(name, FileAccess::read);
+  if (opened.status().code() == Code::not_found) {
+    return Status(Code::not_found, directory_.path_of(name), " is not there for rank ", own_rank_,
+                  ": another number of ranks needs a directory that all of them share, or "
+                  "PERDURE_LEVELS with drain=DIRECTORY, one that all nodes share, to which the "
+                  "nodes' files are brought; or start ",
+                  ranks(), " ranks");
+  }
+  PERDURE_TRY_ASSIGN(auto file, std::move(opened));
   Status locked = lock_file(file.fd(), directory_.path_of(name),
                             {.wait_ms = options.lock_wait_ms, .own_at_once = true});
   if (!locked.ok() && locked.code() != Code::unsupported) return locked;
