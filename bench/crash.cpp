@@ -92,7 +92,7 @@ Total run_all(bool quick, std::uint64_t seed) {
 
 // Versions that are restored and deleted, arrays that come and go, staged commits.
 void run_scripts(bool quick, std::uint64_t seed, Total& total) {
-  for (ScriptOptions options : all_scripts()) {
+  for (ScriptOptions options : all_scripts(1)) {
     for (const AtomicityModel model :
          {AtomicityModel::prefix, AtomicityModel::words, AtomicityModel::lines}) {
       for (const std::size_t line_bytes : {64U, 256U}) {

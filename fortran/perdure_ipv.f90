@@ -73,7 +73,7 @@ module perdure_ipv
   integer(c_intptr_t), parameter, public :: perdure_ipv_no_box = 0
 
   public :: perdure_ipv_open, perdure_ipv_object, perdure_ipv_restart, perdure_ipv_persist
-  public :: perdure_ipv_pair, perdure_ipv_alive
+  public :: perdure_ipv_pair, perdure_ipv_alive, perdure_ipv_ranks
   public :: perdure_ipv_wait, perdure_ipv_close, perdure_ipv_alloc, perdure_ipv_free
   public :: perdure_ipv_touch, perdure_ipv_pin, perdure_ipv_unpin, perdure_ipv_status
   public :: perdure_ipv_box_begin, perdure_ipv_box_end, perdure_ipv_plain
@@ -103,6 +103,11 @@ module perdure_ipv
       import :: c_int, c_char, c_ptr
       character(kind=c_char), intent(in) :: name(*)
       type(c_ptr), intent(out) :: array
+    end function
+    integer(c_int) function ranks_of_c(name, ranks) bind(c, name="perdure_ipv_ranks")
+      import :: c_int, c_char
+      character(kind=c_char), intent(in) :: name(*)
+      integer(c_int), value :: ranks
     end function
     type(c_ptr) function perdure_ipv_alloc(bytes) bind(c)
       import :: c_ptr, c_size_t
@@ -207,6 +212,12 @@ contains
     character(len=*), intent(in) :: name
     type(c_ptr), intent(out) :: array
     perdure_ipv_alive = alive_of_c(trim(name) // c_null_char, array)
+  end function
+
+  integer(c_int) function perdure_ipv_ranks(name, ranks)
+    character(len=*), intent(in) :: name
+    integer(c_int), intent(in) :: ranks
+    perdure_ipv_ranks = ranks_of_c(trim(name) // c_null_char, ranks)
   end function
 
   integer(c_int) function perdure_ipv_status(name, status)

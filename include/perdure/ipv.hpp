@@ -125,6 +125,12 @@ class Objects {
     return array;
   }
 
+  // What an object or pair is to the ranks together, for any_ranks (perdure_ipv_ranks()); before
+  // the restart. Errors: NOT_FOUND.
+  void ranks(const std::string& name, Ranks ranks) {
+    check(perdure_ipv_ranks(name.c_str(), static_cast<int>(ranks)));
+  }
+
   // As Pool::restart(), in its place. Collective.
   std::uint64_t restart() { return version_by(perdure_ipv_restart); }
   // The persistence point: objects and scalars, as they are now, become the next version, which the

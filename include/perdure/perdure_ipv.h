@@ -142,6 +142,12 @@ PERDURE_API int perdure_ipv_pair(const char* name, void* a, void* b, size_t byte
 /* Which array of the pair holds its contents: that which the next iteration reads. NOT_FOUND. */
 PERDURE_API int perdure_ipv_alive(const char* name, void** array);
 
+/* What an object or pair is to the ranks together, for PERDURE_ANY_RANKS (perdure.h): `ranks` is of
+ * enum perdure_ranks. Local, before the restart. With PERDURE_ROWS the bytes of the old ranks are
+ * one list, of which each rank gets as many as its object has. With PERDURE_BY_HAND it keeps the
+ * contents that it has, which may come from perdure_read(). A pair has them in `a`. NOT_FOUND. */
+PERDURE_API int perdure_ipv_ranks(const char* name, int ranks);
+
 /* Memory for objects: page-aligned, zeroed, whole pages. NULL if there is none. */
 PERDURE_API void* perdure_ipv_alloc(size_t bytes);
 /* Of an object it ends the object, as free() of other memory does; between perdure_ipv_object() and

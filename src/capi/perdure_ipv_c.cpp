@@ -209,6 +209,16 @@ int perdure_ipv_alive(const char* name, void** array) {
   });
 }
 
+int perdure_ipv_ranks(const char* name, int ranks) {
+  return guarded([&]() -> Status {
+    PERDURE_TRY(need_set());
+    if (name == nullptr || ranks < PERDURE_ROWS || ranks > PERDURE_BY_HAND) {
+      return {Code::invalid_argument, "a name is needed, and `ranks` is one of enum perdure_ranks"};
+    }
+    return set->say_ranks(name, static_cast<perdure::RankRule>(ranks));
+  });
+}
+
 void* perdure_ipv_alloc(size_t bytes) {
   constexpr std::size_t table_bytes = std::size_t{2} << 20U;
   const std::size_t pages =

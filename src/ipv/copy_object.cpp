@@ -58,7 +58,7 @@ Status CopyObject::start() {
   const std::lock_guard<std::mutex> lock(mutex_);
   stale_.assign(array_->copies(), PageSet(skew_ + bytes_, page_bytes));
   for (PageSet& stale : stale_) stale.add_all();
-  if (array_->committed()) {
+  if (is_restored()) {
     PERDURE_TRY(verify_and_copy(surroundings_.device, array_->entry(), bytes_, address_, nullptr));
     stale_[array_->consistent_copy()].clear();
   } else {  // its own contents are what the first version will hold
@@ -168,7 +168,7 @@ ByteRange CopyObject::bytes_of(PageRun run) const {
   return {begin - skew_, end - skew_};
 }
 
-Result<std::uint64_t> CopyObject::save() {
+Result<std::uint64_t> CopyObject::save_contents() {
   const std::uint64_t start_ns = monotonic_ns();
   const std::lock_guard<std::mutex> lock(mutex_);
   const std::uint32_t copy = array_->working_copy();

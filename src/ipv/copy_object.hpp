@@ -47,7 +47,7 @@ class CopyObject final : public InPlaceObject {
   Status hand_over() override;
   const std::byte* contents() const override;
   bool changed() const override { return in_version_; }
-  Result<std::uint64_t> save() override;
+  Result<std::uint64_t> save_contents() override;
   void end_version(CommitOutcome outcome) override;
   Tier tier() const override { return PERDURE_IPV_COPY; }
   perdure_ipv_object_status status() const override;

@@ -39,6 +39,8 @@ struct ObjectSurroundings {
   bool saves_beside = false;       // what can be saved beside the program is (save_beside())
   // Stores of this iteration may go unseen by a page tracker (buffer_memory.hpp).
   bool unseen = false;
+  bool started = false;    // objects have been started, or are now
+  bool keeps_own = false;  // of other ranks' version they have what is theirs in their memory
   // The program is at a persistence point: objects whose pages change must not be stored to.
   std::atomic<std::uint32_t> held{0};
   std::atomic<std::uintptr_t> committing{0};  // this_thread() of the one that is there
@@ -72,6 +74,12 @@ class InPlaceObject : public TwinWriter {
   // After the pool's restart: takes the restored contents, or keeps its own if there are none.
   // Code::unsupported says why this way is not possible here; nothing has changed then.
   virtual Status start() = 0;
+  // Where another number of ranks made the pool, the restart makes a version before start(), which
+  // lacks the objects (rank_change.hpp, pool.R5).
+  Result<std::uint64_t> save() final {
+    return surroundings_.started ? save_contents() : Result<std::uint64_t>(std::uint64_t{0});
+  }
+  std::byte* memory() const final { return address_; }
   // Ordinary memory with its contents; nothing is versioned any more.
   virtual void leave() = 0;
   // The program frees the memory. As leave(); but the next version holds the contents as they are
@@ -123,6 +131,7 @@ class InPlaceObject : public TwinWriter {
   virtual void take_plain_copy(const std::byte* /*plain*/) {}
   // The version has been finished.
   virtual void end_version(CommitOutcome outcome) = 0;
+  virtual Result<std::uint64_t> save_contents() = 0;  // save()
 
   virtual Tier tier() const = 0;
   Tier asked() const { return asked_; }
@@ -139,6 +148,8 @@ class InPlaceObject : public TwinWriter {
   InPlaceObject(ObjectSurroundings& surroundings, std::string name, std::byte* address,
                 std::uint64_t bytes, Tier asked);
   ByteRange all() const { return {0, bytes_}; }
+  // At the start the pool has its contents.
+  bool is_restored() const { return array_->committed() && !surroundings_.keeps_own; }
 
   struct Counters {
     ObjectCounter versions, rows, boxes, boxes_refused, fresh_row_bytes, copied_bytes,

@@ -126,6 +126,15 @@ Status ObjectSet::adopt(std::unique_ptr<InPlaceObject> object, bool spare_copy) 
   return Status::success();
 }
 
+Status ObjectSet::say_ranks(const std::string& name, RankRule rule) {
+  if (started_) {
+    return {Code::wrong_state, "perdure_ipv_ranks() is called before perdure_ipv_restart()"};
+  }
+  if (named(name) == nullptr) return {Code::not_found, "there is no object " + quoted(name)};
+  pool_.say_ranks(name, rule);
+  return Status::success();
+}
+
 Status ObjectSet::check_pair(const std::string& name, void* a, void* b, std::size_t bytes) const {
   PERDURE_TRY(check_new(name, a, bytes));
   PERDURE_TRY(check_new(name, b, bytes));
@@ -203,6 +212,8 @@ Result<std::uint64_t> ObjectSet::restart() {
   PERDURE_TRY(decide_thread());
   durable_version_ = version;
   started_ = true;
+  surroundings_.started = true;
+  surroundings_.keeps_own = pool_.is_changing();
   publish();  // before the first view: another thread may store at once
   PERDURE_TRY(agree(pool_.group(), start_objects()));
   if (check_) check_->take(objects_);

@@ -42,6 +42,8 @@ class ObjectSet {
   Status add(const std::string& name, void* address, std::size_t bytes, int tier, bool whole_pages);
   // [collective] Two arrays whose roles alternate (pair_object.hpp), in whole pages of their own.
   Status add_pair(const std::string& name, void* a, void* b, std::size_t bytes);
+  // What an object is to the ranks together, if another number of them made the pool.
+  Status say_ranks(const std::string& name, RankRule rule);
   // [collective]
   Result<std::uint64_t> restart();
   // [collective] The newest durable version: with lag 1 the one before that which is begun here.

@@ -109,9 +109,9 @@ Status PairObject::start() {
 
 // ipv.T3.
 void PairObject::take_contents() {
-  if (alive_ > 1 || !array_->committed()) alive_ = 0;
-  unsaved_ = !array_->committed();
-  if (array_->committed()) {
+  if (alive_ > 1 || !is_restored()) alive_ = 0;
+  unsaved_ = !is_restored();
+  if (is_restored()) {
     alive_copy_ = array_->consistent_copy();
   } else {
     alive_copy_ = array_->working_copy();
@@ -219,7 +219,7 @@ void PairObject::pass() {
   swap_roles();
 }
 
-Result<std::uint64_t> PairObject::save() {
+Result<std::uint64_t> PairObject::save_contents() {
   if (surroundings_.saves_beside) return bytes_;  // save_beside() is queued
   PERDURE_TRY(flush_saved());
   return bytes_;

@@ -62,7 +62,7 @@ class PairObject final : public InPlaceObject {
   void pass() override;
   const std::byte* contents() const override { return at(alive_copy_); }
   bool changed() const override { return in_version_; }
-  Result<std::uint64_t> save() override;
+  Result<std::uint64_t> save_contents() override;
   bool is_saved_beside() override;
   void save_beside() override;
   Status finish_save() override;

@@ -80,7 +80,7 @@ Result<std::uint64_t> StreamObject::flush(std::uint64_t offset, const LineSet& d
 }
 
 // ipv.P6.
-Result<std::uint64_t> StreamObject::save() {
+Result<std::uint64_t> StreamObject::save_contents() {
   const std::uint64_t start_ns = monotonic_ns();
   PERDURE_TRY_ASSIGN(const std::uint64_t flushed, flush(taken_.offset, taken_.dirty));
   taken_.flushed_bytes += flushed;

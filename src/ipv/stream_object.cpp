@@ -154,7 +154,7 @@ Status StreamObject::start() {
   lacking_.assign(array_->copies(), LineSet(bytes_));
   for (LineSet& lines : lacking_) lines.add_all();
   const unsigned place =
-      places_[array_->committed() ? array_->consistent_copy() : array_->working_copy()];
+      places_[is_restored() ? array_->consistent_copy() : array_->working_copy()];
   take_contents();
   if (views_->show(place, surroundings_.guard ? ViewAccess::read : ViewAccess::write)) {
     return Status::success();
@@ -166,7 +166,7 @@ Status StreamObject::start() {
 
 // Without touching what the address shows.
 void StreamObject::take_contents() {
-  if (array_->committed()) {
+  if (is_restored()) {
     contents_ = array_->consistent_copy();
     lacking_[contents_].clear();
     phase_ = Phase::clean;

@@ -54,7 +54,7 @@ class StreamObject final : public InPlaceObject {
 
   Status hand_over() override;
   bool changed() const override { return in_version_; }
-  Result<std::uint64_t> save() override;
+  Result<std::uint64_t> save_contents() override;
   void end_version(CommitOutcome outcome) override;
   const std::byte* contents() const override;
   void take_plain_copy(const std::byte* plain) override;

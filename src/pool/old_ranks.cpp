@@ -82,7 +82,15 @@ Status OldRanks::recover_files(const OpenOptions& options) const {
 
 Status OldRanks::lock(std::uint32_t rank, const OpenOptions& options) {
   const std::string name = rank_file_name(rank);
-  PERDURE_TRY_ASSIGN(auto file, directory_.open_file(name, FileAccess::read));
+  auto opened = directory_.open_file(name, FileAccess::read);
+  if (opened.status().code() == Code::not_found) {
+    return Status(Code::not_found, directory_.path_of(name), " is not there for rank ", own_rank_,
+                  ": another number of ranks needs a directory that all of them share, or "
+                  "PERDURE_LEVELS with drain=DIRECTORY, one that all nodes share, to which the "
+                  "nodes' files are brought; or start ",
+                  ranks(), " ranks");
+  }
+  PERDURE_TRY_ASSIGN(auto file, std::move(opened));
   Status locked = lock_file(file.fd(), directory_.path_of(name),
                             {.wait_ms = options.lock_wait_ms, .own_at_once = true});
   if (!locked.ok() && locked.code() != Code::unsupported) return locked;
@@ -184,22 +192,14 @@ Status OldRanks::check_files(const OpenOptions& options) const {
 }
 
 Status OldRanks::check_arrays() const {
-  const auto refused = [this](const std::string& what, const char* remedy) {
-    return Status(Code::rank_mismatch, "the pool ", directory_.path(), " was made by ", ranks(),
-                  " ranks and has ", what, ", which no other number of ranks can take over; start ",
-                  ranks(), " ranks", remedy);
-  };
   for (const OldRank& rank : ranks_) {
     for (const ArrayEntry& entry : rank.catalogue.arrays) {
-      if (entry.part != 0) {
-        return refused("regions that are attached to the window " + quoted(entry.name),
-                       ", and detach them before the last commit; what is to be divided can be in "
-                       "a window with perdure_ranks or perdure_box");
-      }
-      if (entry.spare_copies != 0) {
-        return refused("the object of in-place versioning " + quoted(entry.name),
-                       ", and copy it to an array that says how it is divided");
-      }
+      if (entry.part == 0) continue;
+      return Status(Code::rank_mismatch, "the pool ", directory_.path(), " was made by ", ranks(),
+                    " ranks and has regions that are attached to the window ", quoted(entry.name),
+                    ", which no other number of ranks can take over; start ", ranks(),
+                    " ranks, and detach them before the last commit; what is to be divided can be "
+                    "in a window with perdure_ranks or perdure_box");
     }
   }
   return Status::success();

@@ -102,6 +102,8 @@ class Pool {
   // each gets its contents where it is opened on all ranks, by `options.ranks` or the box. The
   // first commit refuses to lose any.
   void take_arrays_late();
+  // In place of ArrayOptions::ranks, of an array that is open; before the restart.
+  void say_ranks(const std::string& name, RankRule rule);
   // Gives the array back, which no longer exists then. Local; waits until a commit that is under
   // way has read its buffer. Later versions hold what was committed of it last, or, with `erase`,
   // nothing of it. An array that was never committed is erased.

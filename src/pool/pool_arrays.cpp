@@ -107,6 +107,7 @@ Result<VersionedArray*> Pool::open_array(const std::string& name, const ArraySha
   if (!added.ok() && !known) open_.erase_entry(entry);
   if (added.ok() && change_ && (!restarted_ || change_->takes_late())) {
     change_->say(name, options.ranks);
+    if (options.writer != nullptr) change_->note_lacking();
   }
   return added;
 }

@@ -189,6 +189,10 @@ void Pool::take_arrays_late() {
   if (change_) change_->take_late();
 }
 
+void Pool::say_ranks(const std::string& name, RankRule rule) {
+  if (change_) change_->say(name, rule);
+}
+
 // Nobody can have bound it before the restart, so what it begins as is no choice of the program's.
 Status Pool::check_late_scalar(const std::string& name) const {
   return check_common_scalar(change_->old(), name, "bind it after the first commit");

@@ -78,8 +78,9 @@ RankRule RankChange::said_of(const std::string& array) const {
 }
 
 bool RankChange::lacks_arrays() const {
-  return late_ || std::ranges::any_of(
-                      said_, [](const auto& each) { return each.second == RankRule::by_hand; });
+  return late_ || lacks_ || std::ranges::any_of(said_, [](const auto& each) {
+           return each.second == RankRule::by_hand;
+         });
 }
 
 Status RankChange::check_all_taken() const {

@@ -35,7 +35,8 @@
 //       finds. If the ranks do not learn that 5 was done, the pool must be opened again: it is the
 //       old one with R, or the new one with R + 1, and both are whole.
 //   pool.R5  What is called R in the new files may lack something: arrays that the program reads by
-//       hand, those that are taken over one by one (take_late()), and, if one version is kept,
+//       hand, those that are taken over one by one (take_late()), objects of in-place versioning,
+//       whose contents are in the program's memory until R + 1, and, if one version is kept,
 //       everything. It is therefore never the newest version of a pool, nor one that is kept: its
 //       slot is that of R + 2, which is open, durably, on all ranks before 5, or it is deleted
 //       before 5. Nor is the version before R in the new files, which holds nothing: it is deleted
@@ -93,6 +94,8 @@ class RankChange {
   const OldRanks& old() const { return *old_; }
   // What the program says of an array that it has opened.
   void say(const std::string& array, RankRule rule) { said_[array] = rule; }
+  // R lacks an array in the new files: its writer has its contents.
+  void note_lacking() { lacks_ = true; }
   RankRule said_of(const std::string& array) const;
   // The new files have all of R, and as one of the versions that they keep.
   bool keeps_version() const { return old_->geometry().slots > 2; }
@@ -124,6 +127,7 @@ class RankChange {
   std::map<std::string, RankRule> said_;
   std::set<std::string> taken_;
   bool late_ = false;
+  bool lacks_ = false;
   bool made_ = false;  // the file, and nobody counts on it yet
 };
 

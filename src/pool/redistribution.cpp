@@ -54,7 +54,7 @@ const RankWords words_of_arrays{
     "arrays",
     "; perdure_array_open() without a shape gives even shares",
     "say PERDURE_ROWS, PERDURE_SAME or PERDURE_BY_HAND in its options, or where it lies by "
-    "perdure_array_box()",
+    "perdure_array_box(); of an object of in-place versioning by perdure_ipv_ranks()",
     "PERDURE_ROWS, PERDURE_SAME or PERDURE_BY_HAND",
     "PERDURE_BY_HAND"};
 

@@ -6,6 +6,7 @@
 // Threads: called by the thread that commits.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "base/status.hpp"
@@ -25,6 +26,9 @@ class TwinWriter {
   // Brings the working copy up to date (versioned_array.hpp, pool.A2) except the caller's fence;
   // other threads that took part have fenced. Returns bytes written.
   virtual Result<std::uint64_t> save() = 0;
+  // Memory of the program's, of the array's size, where contents from elsewhere go: it has them
+  // saved with the first version.
+  virtual std::byte* memory() const = 0;
 };
 
 }  // namespace perdure

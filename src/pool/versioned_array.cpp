@@ -273,6 +273,11 @@ Status VersionedArray::start_filled(const ArrayEntry& entry,
   return watch();  // what it held before is no change of the program's
 }
 
+std::byte* VersionedArray::first_buffer() const {
+  if (on_device()) return nullptr;
+  return twin_writer_ != nullptr ? twin_writer_->memory() : memory_.at();
+}
+
 void VersionedArray::store_first(std::uint64_t first_byte, std::span<const std::byte> bytes) {
   if (first_buffer() != nullptr) {
     std::memcpy(first_buffer() + first_byte, bytes.data(), bytes.size());
@@ -287,7 +292,7 @@ void VersionedArray::clear_first() {
 }
 
 void VersionedArray::show_first() {
-  if (mode() != ArrayMode::twin) return;
+  if (mode() != ArrayMode::twin || twin_writer_ != nullptr) return;
   entry_.copy = working_copy();
   choose_working();
 }

@@ -134,9 +134,10 @@ class VersionedArray {
   // A new array that has contents from elsewhere: `fill` stores them, all of them or after
   // clear_first(). Nothing of it need be durable: the next version has it.
   Status start_filled(const ArrayEntry& entry, const std::function<Status(VersionedArray&)>& fill);
-  // Within `fill`, or in place of it after start_empty(). The buffer; null: there is none, or it is
-  // memory of a GPU, and what is stored goes to the working copy by store_first().
-  std::byte* first_buffer() const { return on_device() ? nullptr : memory_.at(); }
+  // Within `fill`, or in place of it after start_empty(). The buffer, or the twin writer's memory;
+  // null: there is none, or it is memory of a GPU, and what is stored goes to the working copy by
+  // store_first().
+  std::byte* first_buffer() const;
   void store_first(std::uint64_t first_byte, std::span<const std::byte> bytes);
   // Bytes of a file; false: not in this way.
   bool copy_first(std::uint64_t first_byte, int fd, std::uint64_t from, std::uint64_t count) {
@@ -144,8 +145,8 @@ class VersionedArray {
            with_.device.copy_from(entry_.copy_offset(working_copy()) + first_byte, fd, from, count);
   }
   void clear_first();
-  // twin, after that: what was stored is the consistent copy, as if a version named it, and
-  // another one is the working copy.
+  // twin without a writer, after that: what was stored is the consistent copy, as if a version
+  // named it, and another one is the working copy.
   void show_first();
   // An array of the pool: takes the entry of the restored version, verifies the copy against its
   // checksums (if it has them) and fills the buffer. Code::damaged names the byte range.

@@ -419,16 +419,26 @@ TEST_F(AnotherNumber, one_rank_alone_may_read_an_array_by_hand) {
   expect_old_pool(3, 3);
 }
 
-TEST_F(AnotherNumber, an_object_of_in_place_versioning_is_refused_by_name) {
-  const Body object = [](Pool& pool, Group&) -> Status {
-    ArrayOptions options;
-    options.spare_copy = true;
-    return pool.open_array("o", {ArrayType::byte, ArrayMode::twin, false, {4096}}, options)
-        .status();
-  };
-  make(2, false, object);
+// As one of tier stream is stored.
+TEST_F(AnotherNumber, an_object_that_no_rank_names_is_refused_and_may_be_named_as_an_array) {
+  ArrayOptions spare;
+  spare.spare_copy = true;
+  make(2, false, [&](Pool& pool, Group&) {
+    return pool.open_array("o", {ArrayType::byte, ArrayMode::twin, false, {4098}}, spare).status();
+  });
   expect_says(job(3, restart_with(RankRule::same, RankRule::same)), Code::rank_mismatch,
-              "has the object of in-place versioning 'o'");
+              "no rank has opened array 'o'");
+  expect_old_pool(2);
+  const Status divided = job(3, [](Pool& pool, Group& group) -> Status {
+    ArrayOptions rows;
+    rows.ranks = RankRule::rows;
+    PERDURE_TRY(
+        pool.open_array("o", {ArrayType::byte, ArrayMode::copy, true, {2732}}, rows).status());
+    PERDURE_TRY(restart_with(RankRule::same, RankRule::same)(pool, group));
+    return pool.commit().status();
+  });
+  EXPECT_TRUE(divided.ok()) << divided.message();
+  expect_old_pool(3, 2);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <random>
 #include <thread>
 #include <utility>
 
@@ -253,7 +254,46 @@ void add_trees(std::vector<ScriptOptions>& scripts) {
 
 }  // namespace
 
-std::vector<ScriptOptions> all_scripts() {
+namespace {
+
+// Sizes, an array that comes and goes, versions that are gone back to, and commits, as they fall.
+std::vector<Line> random_lines(std::uint64_t seed, std::uint32_t keep) {
+  std::mt19937_64 random(seed);
+  const auto below = [&random](std::uint64_t end) { return random() % end; };
+  std::vector<Line> lines{{Act::commit}, {Act::open}, {Act::commit}};
+  std::uint64_t newest = 2;
+  bool is_open = true;
+  while (lines.size() < 18) {
+    const std::uint64_t drawn = below(9);
+    if (drawn < 3) lines.push_back({Act::resize, below(48)});
+    if (drawn == 3 && !std::exchange(is_open, true)) lines.push_back({Act::open});
+    if (drawn == 4 && std::exchange(is_open, false)) {
+      lines.push_back({below(2) == 0 ? Act::close : Act::erase});
+    }
+    if (drawn == 5) lines.push_back({Act::restore, newest - (keep > 1 ? below(2) : 0)});
+    if (drawn < 5) continue;
+    lines.push_back({Act::commit});
+    ++newest;
+  }
+  return lines;
+}
+
+}  // namespace
+
+std::string text_of(const std::vector<Line>& lines) {
+  constexpr std::array<const char*, 10> names{"commit",        "rest", "staged", "wait",  "restore",
+                                              "erase_version", "open", "close",  "erase", "resize"};
+  std::string text;
+  for (const Line& line : lines) {
+    text += sentence(text.empty() ? "" : ", ", names.at(static_cast<std::size_t>(line.act)));
+    const bool has_number =
+        line.act == Act::restore || line.act == Act::erase_version || line.act == Act::resize;
+    if (has_number) text += sentence(" ", line.version);
+  }
+  return text;
+}
+
+std::vector<ScriptOptions> all_scripts(std::uint64_t seed) {
   const std::vector<Line> branches = commits(4) + std::vector<Line>{{Act::restore, 2}} +
                                      commits(2) + std::vector<Line>{{Act::restore, 4}} + commits(1);
   const std::vector<Line> deletions = commits(4) + std::vector<Line>{{Act::erase_version, 3}} +
@@ -295,6 +335,13 @@ std::vector<ScriptOptions> all_scripts() {
   }
   scripts.push_back({"branches, compared", ArrayMode::log, true, false, 3, branches});
   add_trees(scripts);
+  for (const std::uint32_t keep : {1U, 3U}) {  // and of a catalogue that is a tree
+    for (const ArrayMode mode : {ArrayMode::copy, ArrayMode::twin, ArrayMode::log}) {
+      scripts.push_back({sentence("as it falls, ", mode_name(mode), ", keep ", keep), mode, false,
+                         false, keep, random_lines(seed + scripts.size(), keep)});
+      if (keep > 1) scripts.back().slot_bytes = 256;
+    }
+  }
   return scripts;
 }
 

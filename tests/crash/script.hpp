@@ -48,8 +48,11 @@ struct ScriptOptions {
   std::uint32_t others = 0;         // arrays with long names, of which each commit changes one
 };
 
+// For people.
+std::string text_of(const std::vector<Line>& lines);
+
 // The scripts that tests and benchmarks run, without model and bounds.
-std::vector<ScriptOptions> all_scripts();
+std::vector<ScriptOptions> all_scripts(std::uint64_t seed);
 
 SweepResult sweep_script(const ScriptOptions& options);
 SweepResult sweep_script_of_two_ranks(const ScriptOptions& options);

@@ -176,6 +176,7 @@ Status ScriptJob::commit(const Line& line) {
     return Status::success();
   }
   compute(line.act != Act::rest);
+  erased_ = false;
   if (line.act == Act::staged) {
     noting([&] { ledger_.begin_staged(); });
     PERDURE_TRY(pool_->commit_staged().status());
@@ -195,6 +196,7 @@ Status ScriptJob::commit(const Line& line) {
 Status ScriptJob::restore(std::uint64_t version) {
   ledger_.begin_restore(version);
   PERDURE_TRY(pool_->restore(version));
+  erased_ = false;
   ledger_.end_restore(version);
   now_ = ledger_.now().held.at(version);
   for (const Opened& opened : opened_) {
@@ -229,7 +231,8 @@ Status ScriptJob::change_arrays(const Line& line) {
   std::erase_if(opened_, [](const Opened& o) { return o.name == "c"; });
   const auto& held = ledger_.now().held.at(*ledger_.now().heads.begin()).arrays;
   now_.arrays.erase("c");
-  if (line.act == Act::close && held.contains("c")) now_.arrays["c"] = held.at("c");
+  erased_ = erased_ || line.act == Act::erase;
+  if (!erased_ && held.contains("c")) now_.arrays["c"] = held.at("c");
   return Status::success();
 }
 

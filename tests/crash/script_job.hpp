@@ -52,7 +52,8 @@ class ScriptJob {
   std::unique_ptr<Pool> pool_;
   Status attached_;
   std::vector<Opened> opened_;
-  Contents now_;  // what the application means its arrays to hold
+  Contents now_;         // what the application means its arrays to hold
+  bool erased_ = false;  // c, since the newest version: one that is opened anew is another array
   std::uint64_t iteration_ = 0;
   std::uint64_t stamp_ = 0;
   std::uint64_t performed_ = 0;

@@ -25,7 +25,7 @@ std::string case_name(const testing::TestParamInfo<ScriptOptions>& info) {
   return name;
 }
 
-INSTANTIATE_TEST_SUITE_P(All, ScriptSweep, testing::ValuesIn(all_scripts()), case_name);
+INSTANTIATE_TEST_SUITE_P(All, ScriptSweep, testing::ValuesIn(all_scripts(test_seed())), case_name);
 
 void expect_right(const SweepResult& result, std::uint64_t images_min) {
   std::cout << result.fences << " moments, " << result.images << " images (" << result.sampled
@@ -38,6 +38,7 @@ TEST_P(ScriptSweep, one_rank_gets_back_what_the_ledger_says) {
   for (const AtomicityModel model :
        {AtomicityModel::prefix, AtomicityModel::words, AtomicityModel::lines}) {
     ScriptOptions options = GetParam();
+    SCOPED_TRACE(text_of(options.lines));
     options.model = model;
     options.images_per_moment = options.others == 0 ? 100 : 40;  // a deep tree opens slowly
     const std::uint64_t part = slow_tests() ? 1 : 4;
@@ -48,6 +49,7 @@ TEST_P(ScriptSweep, one_rank_gets_back_what_the_ledger_says) {
 
 TEST_P(ScriptSweep, two_ranks_get_back_what_both_ledgers_say) {
   ScriptOptions options = GetParam();
+  SCOPED_TRACE(text_of(options.lines));
   options.images_per_moment = 8;
   expect_right(sweep_script_of_two_ranks(options), 400);
 }

@@ -35,6 +35,7 @@ program heat
   call check(perdure_ipv_object("u", c_loc(u), 8_c_size_t * n * m, perdure_ipv_stream))
   if (perdure_ipv_object("v", c_loc(u(3, 3)), 8_c_size_t) == 0) stop "overlapping objects"
   if (len(perdure_last_error()) == 0) stop "no sentence"
+  call check(perdure_ipv_ranks("u", perdure_rows))
   call check(perdure_ipv_restart(version))
   box%first = memory
   box%counts(1) = 8_c_size_t * n * m

@@ -80,6 +80,19 @@ TEST_F(IpvMisuse, objects_that_cant_be_are_refused) {
   refused(perdure_ipv_status("w", &status), PERDURE_E_NOT_FOUND, "w");
 }
 
+TEST_F(IpvMisuse, what_an_object_is_to_the_ranks_is_said_of_one_that_is_there_before_the_restart) {
+  refused(perdure_ipv_ranks("u", PERDURE_ROWS), PERDURE_E_STATE, "perdure_ipv_open()");
+  ASSERT_EQ(perdure_ipv_open(pool_, nullptr), PERDURE_OK);
+  refused(perdure_ipv_ranks("u", PERDURE_ROWS), PERDURE_E_NOT_FOUND, "no object 'u'");
+  ASSERT_EQ(perdure_ipv_object("u", memory_, 4096, nullptr), PERDURE_OK);
+  refused(perdure_ipv_ranks("u", 0), PERDURE_E_INVALID, "enum perdure_ranks");
+  refused(perdure_ipv_ranks("u", PERDURE_BY_HAND + 1), PERDURE_E_INVALID, "enum perdure_ranks");
+  refused(perdure_ipv_ranks(nullptr, PERDURE_ROWS), PERDURE_E_INVALID, "name");
+  EXPECT_EQ(perdure_ipv_ranks("u", PERDURE_ROWS), PERDURE_OK);
+  ASSERT_EQ(perdure_ipv_restart(nullptr), PERDURE_OK);
+  refused(perdure_ipv_ranks("u", PERDURE_ROWS), PERDURE_E_STATE, "before perdure_ipv_restart()");
+}
+
 TEST_F(IpvMisuse, the_sixty_fifth_object_is_refused) {
   ASSERT_EQ(perdure_ipv_open(pool_, nullptr), PERDURE_OK);
   for (int i = 0; i < 64; ++i) {

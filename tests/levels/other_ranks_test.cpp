@@ -205,6 +205,29 @@ TEST_F(OtherRanks, are_refused_without_a_drain_and_the_pool_stays) {
   EXPECT_EQ(again.restored, 2U);
 }
 
+// Nobody said levels: the first start that does brings what the nodes have to the drain.
+TEST_F(OtherRanks, go_on_from_nodes_that_had_no_levels_once_there_is_a_drain) {
+  const std::string with_drain = std::exchange(levels_, "");
+  const JobRun run = run_of(3, 1);
+  expect_right(run_job(run, 2));
+  JobRun changed = run_of(2, 2);
+  changed.keep = 0;
+  const JobResult refused = run_job(changed, 1);
+  EXPECT_EQ(refused.opened.code(), Code::not_found);
+  EXPECT_NE(refused.opened.message().find("or PERDURE_LEVELS with drain=DIRECTORY"),
+            std::string::npos)
+      << refused.opened.message();
+  const JobResult again = run_job(run, 1);
+  expect_right(again);
+  EXPECT_EQ(again.restored, 2U);
+  levels_ = with_drain;
+  changed = run_of(4, 2);
+  changed.keep = 0;
+  const JobResult at_last = run_job(changed, 1);
+  expect_right(at_last);
+  EXPECT_EQ(at_last.restored, 3U);
+}
+
 TEST_F(OtherRanks, change_nothing_before_their_first_commit) {
   const JobRun run = run_of(4, 1);
   expect_right(run_job(run, 2));

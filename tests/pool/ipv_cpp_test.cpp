@@ -89,6 +89,7 @@ TEST_F(IpvInterface, failures_are_errors_with_a_code_and_a_sentence) {
   Doubles u(100);
   ipv::Objects objects(pool);
   EXPECT_EQ(code_of([&] { ipv::Objects second(pool); }), PERDURE_E_BUSY);
+  EXPECT_EQ(code_of([&] { objects.ranks("u", perdure::Ranks::rows); }), PERDURE_E_NOT_FOUND);
   objects.add("u", u);
   EXPECT_EQ(code_of([&] { objects.add("v", std::span(u).subspan(3)); }), PERDURE_E_INVALID);
   EXPECT_EQ(code_of([&] { (void)objects.status("w"); }), PERDURE_E_NOT_FOUND);

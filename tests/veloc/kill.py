@@ -47,8 +47,10 @@ def ranks_of(job: subprocess.Popen, program: str) -> list[int]:
 
 
 def run(words: list[str], program: str, kill_after: int | None, chance: random.Random):
-    """The lines of rank 0; with `kill_after` killed soon after so many reports."""
-    job = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    """The lines of rank 0; with `kill_after` killed soon after so many reports. A job that has none
+    says why in the last of its errors, which are in the file errors beside the configuration."""
+    with Path(words[4]).with_name("errors").open("w") as errors:
+        job = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=errors, text=True)
     lines, reports = [], 0
     for line in job.stdout:
         lines.append(line.strip())
@@ -84,7 +86,9 @@ def check(arguments: argparse.Namespace, folder: Path, chance: random.Random) ->
     for _ in range(20 * arguments.kills):
         kill_after = chance.randint(1, 12) if kills < arguments.kills else None
         code, lines = run(words("killed"), arguments.program, kill_after, chance)
-        began = int(lines[0].split()[-1]) if lines else -1
+        if not lines:
+            return f"it did not begin: {code}: {(folder / 'errors').read_text()[-1000:]}"
+        began = int(lines[0].split()[-1])
         if began < reached or began > reached + INTERVAL:
             return f"it begins at {began} and had reported {reached}"
         reached = max([reached, *(int(line[3:]) for line in lines if line.startswith("at "))])

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Objects of in-place versioning that go on with whatever number of ranks there is:
+ *
+ *     objects POOL STEPS [KILL_RANK KILL_US]
+ *     objects POOL nothing|rows
+ *
+ * Rows that the ranks have together in each tier and in a pair, a table that is the same on all,
+ * and, where the pool keeps one version, a count that is read by hand. What they hold is a function
+ * of the step. As divide.c otherwise; the pool keeps one version or two, by the last letter of its
+ * name, so that both are tried. What is said of an object is left out, or wrong, with the second
+ * line: that is refused. */
+#include <mpi.h>
+#include <perdure/perdure_ipv.h>
+#include <perdure/perdure_mpi.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/time.h>
+
+enum { ROWS = 9001, TABLE = 700, TIERS = 2 };
+
+static const char* const names[TIERS] = {"copied", "streamed"};
+static int rank, ranks, by_hand, wrong;
+static uint64_t step, first, own;
+static double *rows[TIERS], *wave[2], *table;
+static int64_t* count;
+
+static void check(int code) {
+  if (code == PERDURE_OK) return;
+  fprintf(stderr, "rank %d: %s\n", rank, perdure_last_error());
+  MPI_Abort(MPI_COMM_WORLD, 2);
+}
+
+static double value(int kind, uint64_t index, uint64_t at) {
+  return (double)(kind * 1000000 + index) + (double)at / 1024;
+}
+
+static void die(int number) {
+  (void)number;
+  raise(SIGKILL);
+}
+
+static void judge(int right, const char* what) {
+  if (right) return;
+  if (wrong++ == 0) fprintf(stderr, "rank %d: wrong %s at step %d\n", rank, what, (int)step);
+}
+
+static double* memory_of(uint64_t doubles) {
+  double* memory = perdure_ipv_alloc(doubles * sizeof(double));
+  if (memory == NULL) MPI_Abort(MPI_COMM_WORLD, 2);
+  return memory;
+}
+
+/* `trial`: what is not said, or not right, of the first object. */
+static void name_objects(const char* trial) {
+  const uint64_t less = strcmp(trial, "rows") == 0 ? 1 : 0;
+  for (int tier = 0; tier < TIERS; tier++) {
+    const perdure_ipv_object_options options = {.tier = PERDURE_IPV_COPY + tier};
+    rows[tier] = memory_of(own);
+    const uint64_t bytes = (own - (tier == 0 ? less : 0)) * sizeof(double);
+    check(perdure_ipv_object(names[tier], rows[tier], bytes, &options));
+    if (tier == 0 && strcmp(trial, "nothing") == 0) continue;
+    check(perdure_ipv_ranks(names[tier], PERDURE_ROWS));
+  }
+  for (int i = 0; i < 2; i++) wave[i] = memory_of(own);
+  check(perdure_ipv_pair("wave", wave[0], wave[1], own * sizeof(double)));
+  check(perdure_ipv_ranks("wave", PERDURE_ROWS));
+  table = memory_of(TABLE);
+  check(perdure_ipv_object("table", table, TABLE * sizeof *table, NULL));
+  check(perdure_ipv_ranks("table", PERDURE_SAME));
+  if (!by_hand) return;
+  check(perdure_ipv_object("count", count, sizeof *count, NULL));
+  check(perdure_ipv_ranks("count", PERDURE_BY_HAND));
+}
+
+/* What all old ranks had together, on each new one. */
+static void read_by_hand(perdure_pool* pool, unsigned old_ranks, int64_t* sum) {
+  for (unsigned old = 0; old < old_ranks; old++) {
+    int64_t its = 0;
+    check(perdure_read(pool, "count", old, 0, sizeof its, &its));
+    *sum += its;
+  }
+}
+
+static void store(uint64_t at) {
+  void* alive = NULL;
+  check(perdure_ipv_alive("wave", &alive));
+  double* const next = alive == wave[0] ? wave[1] : wave[0];
+  for (uint64_t i = 0; i < own; i++) {
+    for (int tier = 0; tier < TIERS; tier++) rows[tier][i] = value(1 + tier, first + i, at);
+    next[i] = value(5, first + i, at);
+  }
+  for (uint64_t i = 0; i < TABLE; i++) table[i] = value(7, i, at);
+  *count = (int64_t)own;
+  step = at;
+}
+
+static void judge_all(void) {
+  void* alive = NULL;
+  check(perdure_ipv_alive("wave", &alive));
+  const double* const now = alive;
+  for (uint64_t i = 0; i < own; i++) {
+    for (int tier = 0; tier < TIERS; tier++) {
+      judge(rows[tier][i] == value(1 + tier, first + i, step), names[tier]);
+    }
+    judge(now[i] == value(5, first + i, step), "wave");
+  }
+  for (uint64_t i = 0; i < TABLE; i++) judge(table[i] == value(7, i, step), "table");
+}
+
+/* What the new files have of the old version lacks the objects: it is no version that they keep. */
+static void judge_versions(perdure_pool* pool) {
+  size_t held = 0;
+  check(perdure_versions(pool, NULL, 0, &held));
+  judge(held == 1, "number of versions");
+}
+
+static void run_steps(perdure_pool* pool, int changes, uint64_t steps, double begin_s,
+                      double* until_s) {
+  for (uint64_t i = 0; i < steps; i++) {
+    store(step + 1);
+    uint64_t durable = 0;
+    check(perdure_ipv_persist(NULL));
+    if (i != 0) continue;
+    check(perdure_ipv_wait(&durable));
+    judge(durable == step, "number of the version");
+    if (changes) judge_versions(pool);
+    *until_s = MPI_Wtime() - begin_s;
+  }
+}
+
+static uint64_t begins_at(int of) {
+  const uint64_t all = ROWS, n = (uint64_t)ranks, r = (uint64_t)of;
+  return all * r / n;
+}
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  if (argc != 3 && argc != 5) return 2;
+  const uint64_t steps = strtoull(argv[2], NULL, 10);
+  if (argc == 5 && atoi(argv[3]) == rank) {
+    signal(SIGALRM, die);
+    const struct itimerval timer = {{0, 0}, {0, atol(argv[4])}};
+    setitimer(ITIMER_REAL, &timer, NULL);
+  }
+  first = begins_at(rank);
+  own = begins_at(rank + 1) - first;
+  const double begin_s = MPI_Wtime();
+  perdure_pool* pool;
+  const unsigned keep = 1 + (unsigned)argv[1][strlen(argv[1]) - 1] % 2;
+  const perdure_options options = {.flags = PERDURE_ANY_RANKS, .job = "objects", .keep = keep};
+  check(perdure_open_mpi(MPI_COMM_WORLD, argv[1], &options, &pool));
+  perdure_pool_status status;
+  check(perdure_status(pool, &status));
+  check(perdure_scalar(pool, "step", &step, sizeof step));
+  check(perdure_ipv_open(pool, NULL));
+  count = (int64_t*)memory_of(1);
+  const int other = status.old_ranks != (unsigned)ranks;
+  by_hand = keep == 1; /* what R lacks where two are kept is not said by hand then */
+  if (by_hand && other) read_by_hand(pool, status.old_ranks, count);
+  name_objects(argv[2]);
+  uint64_t version = 0;
+  check(perdure_ipv_restart(&version));
+  if (version != 0) judge_all();
+  if (by_hand && version != 0) judge(*count == (int64_t)(other ? ROWS : own), "count");
+  judge(step == version, "step");
+  double until_s = 0;
+  run_steps(pool, other && version != 0, steps, begin_s, &until_s);
+  check(perdure_ipv_close());
+  int all_wrong = 0;
+  MPI_Reduce(&wrong, &all_wrong, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);
+  if (rank == 0) {
+    printf("back %d %u %d%s\n", (int)version, status.old_ranks, (int)(until_s * 1e6),
+           all_wrong != 0 ? " wrong" : "");
+  }
+  check(perdure_close(pool));
+  MPI_Finalize();
+  return wrong != 0;
+}
