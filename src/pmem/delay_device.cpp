@@ -146,7 +146,7 @@ class DelayDevice final : public ForwardingDevice {
     const std::uint64_t ps = prices_.accesses_ps(accesses, sharers);
     if (mode_ == DelayMode::virtual_clock) owe(ps);
     if (mode_ == DelayMode::wait) draw(ps);
-    if (mode_ == DelayMode::drain) accessed_ns_ = enqueue(ps, monotonic_ns());
+    if (mode_ == DelayMode::drain) accessed_ns_ = enqueue(ps, monotonic_ns(), false);
     return Status::success();
   }
   void end_accesses() { wait(monotonic_ns(), std::exchange(accessed_ns_, 0)); }
@@ -191,18 +191,19 @@ class DelayDevice final : public ForwardingDevice {
 
   // The memory begins with it at once, or when it has done what it had before. Returns when that
   // ends.
-  std::uint64_t enqueue(std::uint64_t transfer_ps, std::uint64_t begun_ns) {
+  std::uint64_t enqueue(std::uint64_t transfer_ps, std::uint64_t begun_ns, bool write) {
     const std::lock_guard lock(draw_mutex_);
     owe(transfer_ps);
     const std::uint64_t ps = transfer_ps + remainder_ps_;
     remainder_ps_ = ps % ps_per_ns;
-    drained_ns_ = bucket_->draw(begun_ns, ps / ps_per_ns);
-    return drained_ns_;
+    const std::uint64_t end_ns = bucket_->draw(begun_ns, ps / ps_per_ns);
+    if (write) drained_ns_ = end_ns;  // a fence waits for nothing else
+    return end_ns;
   }
 
   // The writer waits until no more of it is left than the queue holds.
   void queue(std::uint64_t transfer_ps, std::uint64_t begun_ns) {
-    const std::uint64_t free_ns = enqueue(transfer_ps, begun_ns);
+    const std::uint64_t free_ns = enqueue(transfer_ps, begun_ns, true);
     if (prices_.queue_bytes == 0) return;
     const std::uint64_t now_ns =
         monotonic_ns() + prices_.transfer_ps(prices_.queue_bytes, 1) / ps_per_ns;

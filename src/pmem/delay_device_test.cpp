@@ -336,6 +336,18 @@ TEST(Accesses, are_served_behind_earlier_writes_and_while_the_program_computes) 
   EXPECT_EQ(delay_report(*device)->owed_ns, (2U << 20U) + 2 * served_ns);
 }
 
+// What a program's last version waits for: it loads nothing after that.
+TEST(Accesses, are_not_waited_for_by_a_fence_of_writes_before_them) {
+  MemoryModel model = model_of_both();
+  model.read_gb_per_s = 0.001;
+  const auto device = delayed({.mode = DelayMode::drain, .model = model, .bucket_name = ""});
+  const std::vector<char> bytes(1U << 20U);  // 0.5 ms of the model
+  device->copy(0, bytes.data(), bytes.size());
+  ASSERT_TRUE(begin_accesses(*device, {.loaded_bytes = 1U << 30U, .stored_bytes = 0}).ok());
+  ASSERT_TRUE(device->fence().ok());  // eighteen minutes, if it did
+  EXPECT_LE(delay_report(*device)->paid_ns, (1U << 19U) + 1003U);
+}
+
 TEST(Accesses, are_paid_at_the_next_fence_where_nothing_overlaps) {
   const auto device =
       delayed({.mode = DelayMode::wait, .model = model_of_both(), .bucket_name = ""});
