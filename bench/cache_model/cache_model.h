@@ -12,14 +12,15 @@
 extern "C" {
 #endif
 
-/* A load or a store of the program. */
-void perdure_cache_model_access(uint64_t address, uint64_t bytes);
+/* By the program. */
+void perdure_cache_model_loaded(uint64_t address, uint64_t bytes);
+void perdure_cache_model_stored(uint64_t address, uint64_t bytes);
 /* memcpy(), unless instrumented code has just announced the same one. */
 void perdure_cache_model_copied(const void* to, const void* from, size_t bytes);
 void perdure_cache_model_read(const void* address, size_t bytes);
-/* The lines left all caches. */
-void perdure_cache_model_evicted(const void* address, size_t bytes);
-/* By an instruction; whether the lines left is a setting of the model. */
+/* By copies and stores past the caches, which the lines leave. */
+void perdure_cache_model_stored_past(const void* address, size_t bytes);
+/* By an instruction, and so written back; whether the lines left is a setting of the model. */
 void perdure_cache_model_flushed(const void* address, size_t bytes);
 /* mmap() and munmap() that succeeded. */
 void perdure_cache_model_mapped(const void* address, size_t bytes, int flags, int fd,

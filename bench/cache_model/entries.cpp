@@ -16,20 +16,20 @@
 extern "C" {
 
 PERDURE_PRESERVES void perdure_trace_read(std::uint64_t address, std::uint64_t bytes) {
-  perdure_cache_model_access(address, bytes);
+  perdure_cache_model_loaded(address, bytes);
 }
 
 PERDURE_PRESERVES void perdure_trace_write(std::uint64_t address, std::uint64_t bytes) {
-  perdure_cache_model_access(address, bytes);
+  perdure_cache_model_stored(address, bytes);
 }
 
 // In one line; the entry that was looked at says nothing here.
 PERDURE_PRESERVES void perdure_trace_read_miss(std::uint64_t* /*entry*/, std::uint64_t address) {
-  perdure_cache_model_access(address, 1);
+  perdure_cache_model_loaded(address, 1);
 }
 
 PERDURE_PRESERVES void perdure_trace_write_miss(std::uint64_t* /*entry*/, std::uint64_t address) {
-  perdure_cache_model_access(address, 1);
+  perdure_cache_model_stored(address, 1);
 }
 
 }  // extern "C"

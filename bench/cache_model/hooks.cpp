@@ -6,18 +6,22 @@
 //
 // What tells the versions of an array apart is the memory that an address shows at the moment, not
 // the address: mmap() is followed (page_map.hpp). Physical pages are taken to lie in the order of
-// the file, or of the addresses; there is one core and no prefetching. Lines that the first level
-// lacks are looked for in the last one; lines that it drops are not written there, as in
-// Valgrind's cachegrind. The runtime's own parts:
+// the file, or of the addresses; there is one core and no prefetching (cache_levels.hpp). Lines
+// that the first level drops do not count as uses of the last one, as in Valgrind's cachegrind.
+// The runtime's own parts:
 //
 //   copy past the caches   reads its source through them; the destination leaves them
 //   memcpy                 reads and writes through them
 //   flush                  keeps its lines, as clwb does; or they leave, as with clflush
 //   its bookkeeping        (bits of lines, the commit) is not seen
 //
-// PERDURE_CACHE_MODEL=report=FILE,first=BYTES:WAYS,last=BYTES:WAYS,flush=keeps|evicts,warm=N,
-// measured=M: counts the iterations N+1 to N+M, writes FILE, one JSON object, when they are done,
-// and ends the program. Without it nothing is simulated. Views must be mapped, not moved:
+// Of the lines that the pool's files are asked for and get back only those count that caches need
+// and put out: what copies, flushes and stores past the caches write there is the device's count.
+//
+// PERDURE_CACHE_MODEL=report=FILE,first=BYTES:WAYS,last=BYTES:WAYS,front=BYTES:WAYS,
+// flush=keeps|evicts,warm=N,measured=M: counts the iterations N+1 to N+M, writes FILE, one JSON
+// object, when they are done, and ends the program; front: DRAM in front of the pool's files.
+// Without the variable nothing is simulated. Views must be mapped, not moved:
 // PERDURE_IPV=remap=off.
 //
 // Threads: the one that runs first is simulated; others are let through. Failure: a wrong variable
@@ -28,37 +32,26 @@
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "cache_levels.hpp"
 #include "cache_model.h"
-#include "line_cache.hpp"
-#include "page_map.hpp"
 #include "perdure/perdure_trace_abi.h"
 
 namespace perdure::cache_model {
 namespace {
 
-struct Shape {
-  std::uint64_t size_bytes = 0;
-  std::uint64_t ways = 0;
-};
-
 struct Settings {
   std::string report;
   Shape first{std::uint64_t{32} << 10U, 8};  // the in-place-versioning paper's Xeon E5-2630 v3
   Shape last{std::uint64_t{20} << 20U, 20};
+  std::optional<Shape> front;
   bool flush_evicts = false;
   std::uint64_t warm = 2;
   std::uint64_t measured = 1;
-};
-
-// Lines that were touched, and not found in the first and in the last level.
-struct Counts {
-  std::uint64_t lines = 0;
-  std::uint64_t first_misses = 0;
-  std::uint64_t last_misses = 0;
 };
 
 enum Who : unsigned { program, runtime };
@@ -66,32 +59,24 @@ enum Who : unsigned { program, runtime };
 class Model {
  public:
   explicit Model(Settings settings)
-      : settings_(std::move(settings)),
-        first_(settings_.first.size_bytes, settings_.first.ways),
-        last_(settings_.last.size_bytes, settings_.last.ways) {}
+      : settings_(std::move(settings)), levels_(settings_.first, settings_.last, settings_.front) {}
 
   // Each line that the bytes lie in, once.
-  void access(std::uint64_t address, std::uint64_t bytes, Who who) {
+  void access(std::uint64_t address, std::uint64_t bytes, Who who, bool store) {
     if (!counts_now_) return;
-    for_each_line(address, bytes, [&](std::uint64_t line) {
-      Counts& counts = counts_[who];
-      ++counts.lines;
-      if (first_.touch(line)) return;
-      ++counts.first_misses;
-      if (!last_.touch(line)) ++counts.last_misses;
-    });
+    for_each_line(address, bytes,
+                  [&](std::uint64_t line) { levels_.touch(line, store, counts_[who]); });
   }
 
-  void evict(std::uint64_t address, std::uint64_t bytes) {
+  void stored_past(std::uint64_t address, std::uint64_t bytes) {
     if (!counts_now_) return;
-    for_each_line(address, bytes, [&](std::uint64_t line) {
-      first_.evict(line);
-      last_.evict(line);
-    });
+    for_each_line(address, bytes, [&](std::uint64_t line) { levels_.store_past(line); });
   }
 
   void flushed(std::uint64_t address, std::uint64_t bytes) {
-    if (settings_.flush_evicts) evict(address, bytes);
+    if (!counts_now_) return;
+    for_each_line(address, bytes,
+                  [&](std::uint64_t line) { levels_.flush(line, settings_.flush_evicts); });
   }
 
   void mapped(std::uint64_t begin, std::uint64_t bytes, int flags, int fd, std::uint64_t offset) {
@@ -110,6 +95,7 @@ class Model {
   void iteration(std::uint64_t number) {
     if (number == settings_.warm + 1) {
       for (Counts& counts : counts_) counts = {};
+      levels_.count_file_lines_anew();
     } else if (number == settings_.warm + settings_.measured + 1) {
       write_report();
       std::_Exit(0);
@@ -151,13 +137,16 @@ class Model {
                    ", \"last_misses\": %" PRIu64 "}",
                    names[who], counts.lines, counts.first_misses, counts.last_misses);
     }
-    std::fprintf(file, "}\n");
+    const FileLines& lines = levels_.file_lines();
+    std::fprintf(file,
+                 ", \"pool\": {\"loaded\": %" PRIu64 ", \"put_out\": %" PRIu64
+                 ", \"flushed_clean\": %" PRIu64 "}}\n",
+                 lines.loaded, lines.put_out, lines.flushed_clean);
     std::fclose(file);
   }
 
   Settings settings_;
-  LineCache first_;
-  LineCache last_;
+  CacheLevels levels_;
   PageMap map_;
   std::vector<std::pair<std::uint64_t, std::uint64_t>> files_;  // device and number
   Counts counts_[2];
@@ -198,6 +187,8 @@ void parse_word(const std::string& word, Settings& settings) {
     settings.first = parse_shape(value);
   } else if (key == "last") {
     settings.last = parse_shape(value);
+  } else if (key == "front") {
+    settings.front = parse_shape(value);
   } else if (key == "flush" && (value == "keeps" || value == "evicts")) {
     settings.flush_evicts = value == "evicts";
   } else if (key == "warm") {
@@ -205,8 +196,8 @@ void parse_word(const std::string& word, Settings& settings) {
   } else if (key == "measured") {
     settings.measured = parse_count(value);
   } else {
-    refuse("'" + word + "' is none of report=FILE, first=, last=, flush=keeps or evicts, " +
-           "warm=, measured=");
+    refuse("'" + word + "' is none of report=FILE, first=, last=, front=, flush=keeps or " +
+           "evicts, warm=, measured=");
   }
 }
 
@@ -233,8 +224,11 @@ Model* model() {
 std::uint64_t no_entry = LineCache::empty;
 thread_local bool simulated = false;
 
-void access(std::uint64_t address, std::uint64_t bytes, Who who) {
-  if (simulated) model()->access(address, bytes, who);
+void load(std::uint64_t address, std::uint64_t bytes, Who who) {
+  if (simulated) model()->access(address, bytes, who, false);
+}
+void store(std::uint64_t address, std::uint64_t bytes, Who who) {
+  if (simulated) model()->access(address, bytes, who, true);
 }
 
 std::uint64_t number(const void* address) {
@@ -254,12 +248,14 @@ void copy_through(const Copy& copy, Who who) {
   constexpr std::uint64_t step = std::uint64_t{1} << line_shift;
   for (std::uint64_t at = 0; at < copy.bytes; at += step) {
     const std::uint64_t bytes = std::min(step, copy.bytes - at);
-    access(copy.from + at, bytes, who);
-    access(copy.to + at, bytes, who);
+    load(copy.from + at, bytes, who);
+    store(copy.to + at, bytes, who);
   }
 }
 
-void access_lanes(std::uint64_t address, std::uint64_t element_bytes, std::uint64_t lanes) {
+template <typename Access>
+void for_lanes(std::uint64_t address, std::uint64_t element_bytes, std::uint64_t lanes,
+               const Access& access) {
   for (; lanes != 0; lanes >>= 1U, address += element_bytes) {
     if ((lanes & 1U) != 0) access(address, element_bytes, program);
   }
@@ -281,15 +277,18 @@ void perdure_trace_thread_start() {
   perdure_trace_ways = {{&no_entry, &no_entry}, 0, simulated ? 0 : ~std::uint64_t{0}};
 }
 
-void perdure_cache_model_access(std::uint64_t address, std::uint64_t bytes) {
-  access(address, bytes, program);
+void perdure_cache_model_loaded(std::uint64_t address, std::uint64_t bytes) {
+  load(address, bytes, program);
+}
+void perdure_cache_model_stored(std::uint64_t address, std::uint64_t bytes) {
+  store(address, bytes, program);
 }
 
 void perdure_trace_read_lanes(std::uint64_t address, std::uint64_t bytes, std::uint64_t lanes) {
-  access_lanes(address, bytes, lanes);
+  for_lanes(address, bytes, lanes, load);
 }
 void perdure_trace_write_lanes(std::uint64_t address, std::uint64_t bytes, std::uint64_t lanes) {
-  access_lanes(address, bytes, lanes);
+  for_lanes(address, bytes, lanes, store);
 }
 
 void perdure_trace_copy(std::uint64_t to, std::uint64_t from, std::uint64_t bytes) {
@@ -311,10 +310,10 @@ void perdure_cache_model_copied(const void* to, const void* from, std::size_t by
   if (simulated && std::exchange(announced, Copy{}) != copy) copy_through(copy, runtime);
 }
 void perdure_cache_model_read(const void* address, std::size_t bytes) {
-  access(number(address), bytes, runtime);
+  load(number(address), bytes, runtime);
 }
-void perdure_cache_model_evicted(const void* address, std::size_t bytes) {
-  if (simulated) model()->evict(number(address), bytes);
+void perdure_cache_model_stored_past(const void* address, std::size_t bytes) {
+  if (simulated) model()->stored_past(number(address), bytes);
 }
 void perdure_cache_model_flushed(const void* address, std::size_t bytes) {
   if (simulated) model()->flushed(number(address), bytes);

@@ -53,10 +53,13 @@ class PageMap {
   }
 
   static std::uint64_t file_memory(std::size_t number, std::uint64_t offset) {
-    return (std::uint64_t{number} + 1) << 48U | offset;
+    return (std::uint64_t{number} + 1) << file_shift | offset;
   }
+  static bool is_of_a_file(std::uint64_t memory) { return memory >> file_shift != 0; }
 
  private:
+  static constexpr unsigned file_shift = 48;
+
   struct Range {
     std::uint64_t begin;
     std::uint64_t end;

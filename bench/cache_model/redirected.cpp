@@ -39,7 +39,7 @@ void flush(const void* address, std::size_t count) {
 template <std::size_t which>
 void copy(void* to, const void* from, std::size_t count) {
   perdure_cache_model_read(from, count);
-  perdure_cache_model_evicted(to, count);
+  perdure_cache_model_stored_past(to, count);
   copying_past = true;  // the ragged ends are copied by memcpy()
   real[which].copy(to, from, count);
   copying_past = false;
@@ -47,7 +47,7 @@ void copy(void* to, const void* from, std::size_t count) {
 
 // The stores themselves are not instrumented (past_cache.hpp).
 void stored_past(const void* address, std::size_t count) {
-  perdure_cache_model_evicted(address, count);
+  perdure_cache_model_stored_past(address, count);
 }
 
 constexpr FlushPrimitives informing[primitives_max] = {

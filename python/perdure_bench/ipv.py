@@ -6,14 +6,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from perdure.progress import progress
-from perdure_bench import ipv_compile, ipv_misses, ipv_programs, ipv_update
+from perdure_bench import ipv_compile, ipv_misses, ipv_programs, ipv_update, ipv_views
 from perdure_bench.facts import Fact
 from perdure_bench.solver import disk_directory, huge_page_directory, pool_directory
 
 SUMMARY = "in-place versioning: seven programs, their caches, an update, flushing, compiling"
 
-# What --only may name: parts, and programs of the first two.
-TIMES, MISSES, UPDATE, COMPILE, PAIRS = PARTS = ("times", "misses", "update", "compile", "pairs")
+# What --only may name: parts, and programs of the first two and of the last one.
+PARTS = ("times", "misses", "update", "compile", "pairs", "views")
+TIMES, MISSES, UPDATE, COMPILE, PAIRS, VIEWS = PARTS
 ONLY = (*(program.name for program in ipv_programs.PROGRAMS), *PARTS)
 
 
@@ -55,5 +56,12 @@ def measure(quick: bool, only: tuple[str, ...] = ()) -> Iterator[Fact]:
     if PAIRS in parts:
         with pool_directory() as pools:
             yield from ipv_update.measure_pairs(quick, pools)
+    if VIEWS in parts:
+        with (
+            pool_directory() as pools,
+            huge_page_directory(pools),
+            progress("bench ipv, views", ipv_views.runs(quick, programs)) as advance,
+        ):
+            yield from ipv_views.measure(quick, programs, pools, disk_directory(), advance)
     if COMPILE in parts:
         yield from ipv_compile.measure(quick)

@@ -24,7 +24,6 @@ from pathlib import Path
 from perdure.programs import ProgramFailed, make_program, output_of
 from perdure_bench.facts import Fact
 
-_WARM, _MEASURED = 2, 1
 _LIMIT_S = 600
 _SETTINGS = "helper=off,remap=off"
 
@@ -47,6 +46,22 @@ QUICK = Caches((32 << 10, 8), (256 << 10, 8))
 
 
 @dataclass(frozen=True)
+class Span:
+    """Iterations that warm the caches, and those that are counted after them."""
+
+    warm: int = 2
+    measured: int = 1
+
+    def iterations_of(self, name: str) -> tuple[str, str]:
+        """On the command line of a program."""
+        flag = "--steps" if name == "eddy" else "--iterations"
+        return flag, str(self.warm + self.measured + 1)
+
+
+_SPAN = Span()
+
+
+@dataclass(frozen=True)
 class Case:
     """A program and its size."""
 
@@ -57,21 +72,26 @@ class Case:
 
 @dataclass(frozen=True)
 class Way:
-    """None, or a tier of in-place versioning."""
+    """None, or a tier of in-place versioning; `front`: DRAM before the pool, bytes and ways."""
 
     name: str
     tier: str | None = None
     flush: str = "keeps"
+    front: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)
 class Counts:
-    """Lines that were touched in the measured iterations, and not found in a cache."""
+    """Lines that were touched in the measured iterations, and not found in a cache; and what the
+    pool's memory gave and got of them (bench/cache_model/cache_levels.hpp)."""
 
     lines: int
     first_misses: int
     last_misses: int
     runtime_last_misses: int  # of last_misses, those of the runtime's copies
+    pool_loaded: int = 0
+    pool_put_out: int = 0
+    pool_flushed_clean: int = 0
 
     @property
     def last_rate(self) -> float:
@@ -89,13 +109,8 @@ _QUICK_PROGRAMS = ("mg", "sp")
 def cases(quick: bool, only: tuple[str, ...] = ()) -> list[Case]:
     """The programs that are run; `only` names some, none: all."""
     size = "S" if quick else "A"
-    iterations = str(_WARM + _MEASURED + 1)
-    all_of_them = [
-        Case(name, f"npb_{name}", ("--class", size, "--iterations", iterations)) for name in _NPB
-    ]
-    all_of_them.append(
-        Case("eddy", "eddy", ("--n", "64" if quick else "1024", "--steps", iterations))
-    )
+    all_of_them = [Case(name, f"npb_{name}", ("--class", size)) for name in _NPB]
+    all_of_them.append(Case("eddy", "eddy", ("--n", "64" if quick else "1024")))
     wanted = only or (_QUICK_PROGRAMS if quick else ())
     return [case for case in all_of_them if not wanted or case.name in wanted]
 
@@ -114,7 +129,7 @@ def measure(
         program = make_program(f"{case.stem}_misses", "apps")  # before the ways
 
         def run(way: Way, case: Case = case, program: Path = program) -> Counts:
-            counts = _run(program, case, way, caches, pools)
+            counts = count(program, case, way, caches, pools)
             advance()
             return counts
 
@@ -123,15 +138,20 @@ def measure(
         yield from facts_of(case, caches, counted)
 
 
-def _run(program: Path, case: Case, way: Way, caches: Caches, pools: Path) -> Counts:
+def count(
+    program: Path, case: Case, way: Way, caches: Caches, pools: Path, span: Span = _SPAN
+) -> Counts:
+    """Runs the program PROGRAM_misses. Raises ProgramFailed."""
     pool = pools / f"misses-{case.name}-{way.name}"
     report = pool.with_suffix(".json")
-    words = [str(program), *case.options, "--json"]
+    words = [str(program), *case.options, *span.iterations_of(case.name), "--json"]
     if way.tier is not None:
         words += ["--protect", "ipv", "--tier", way.tier, "--pool", str(pool)]
     levels = zip(("first", "last"), (caches.first, caches.last), strict=True)
     model = ",".join(f"{name}={size}:{ways}" for name, (size, ways) in levels)
-    model += f",report={report},flush={way.flush},warm={_WARM},measured={_MEASURED}"
+    model += f",report={report},flush={way.flush},warm={span.warm},measured={span.measured}"
+    if way.front is not None:
+        model += ",front={}:{}".format(*way.front)
     surroundings = {**os.environ, "PERDURE_CACHE_MODEL": model, "PERDURE_IPV": _SETTINGS}
     name = f"{program.name} {way.name}"
     try:
@@ -150,7 +170,8 @@ def counts_of(report: str) -> Counts:
     program, runtime = counted["program"], counted["runtime"]
     names = ("lines", "first_misses", "last_misses")
     sums = {name: program[name] + runtime[name] for name in names}
-    return Counts(**sums, runtime_last_misses=runtime["last_misses"])
+    pool = {f"pool_{name}": value for name, value in counted["pool"].items()}
+    return Counts(**sums, runtime_last_misses=runtime["last_misses"], **pool)
 
 
 def facts_of(case: Case, caches: Caches, counted: dict[Way, Counts]) -> Iterator[Fact]:
@@ -159,7 +180,8 @@ def facts_of(case: Case, caches: Caches, counted: dict[Way, Counts]) -> Iterator
     if none.last_misses == 0:
         raise ProgramFailed(f"{case.name} fits the caches ({caches}); nothing can be compared")
     for way, counts in counted.items():
-        more = {"modelled": str(caches), "options": " ".join(case.options), "way": way.name,
+        options = " ".join((*case.options, *_SPAN.iterations_of(case.name)))
+        more = {"modelled": str(caches), "options": options, "way": way.name,
                 "lines": counts.lines, "runtime_share": counts.runtime_last_misses
                 / counts.last_misses}
         name = f"misses-{case.name}-{way.name}"

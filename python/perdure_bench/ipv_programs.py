@@ -173,7 +173,8 @@ def measure_programs(
         for pairs in rounds_of(quick):
             ran = {}
             for way, emulation in in_turn(pairs):
-                ran[way.name, emulation] = _run(program, way, emulation, quick, pools, disk)
+                words = program.options(quick, way.most)
+                ran[way.name, emulation] = run_once(program, words, way, emulation, pools, disk)
                 advance()
             rounds.append(ran)
         for fact in facts_of(program, rounds, quick):
@@ -198,14 +199,15 @@ def average_facts(ratios: dict[str, list[float]], quick: bool) -> Iterator[Fact]
                    holds, more)
 
 
-def _run(
-    program: Program, way: Way, emulation: str, quick: bool, pools: Path, disk: Path
+def run_once(
+    program: Program, options: tuple[str, ...], way: Way, emulation: str, pools: Path, disk: Path
 ) -> dict:
+    """What a run reports. Raises ProgramFailed."""
     variant = "ipv" if way.transformed else "clang"
     path = find_program(f"{program.stem}_{variant}", "apps")
     copy = disk / path.name
     pool = (disk if way.on_disk else pools) / "pool"
-    words = [copy, *program.options(quick, way.most), *way.options, "--json"]
+    words = [copy, *options, *way.options, "--json"]
     if way is not NATIVE:
         words += ["--pool", pool]
     if emulation != DRAM:

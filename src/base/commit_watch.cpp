@@ -84,10 +84,7 @@ void CommitWatch::start() {
   sigset_t before;
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);  // the thread inherits it
-  thread_ = std::thread([this] {
-    note_own_thread();
-    work();
-  });
+  thread_ = start_own_thread([this] { work(); });
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 

@@ -7,8 +7,11 @@
 #include <algorithm>
 #include <cstdlib>
 #include <iterator>
+#include <latch>
+#include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 
 #include "base/files.hpp"
 
@@ -68,6 +71,17 @@ void join_nearest(std::vector<Lent>& lent) {
 void note_own_thread() {
   thread_local const OwnThread self;
   (void)self;
+}
+
+std::thread start_own_thread(std::function<void()> work) {
+  const auto noted = std::make_shared<std::latch>(1);
+  std::thread thread([noted, work = std::move(work)] {
+    note_own_thread();
+    noted->count_down();
+    work();
+  });
+  noted->wait();
+  return thread;
 }
 
 std::vector<pid_t> threads_of_process() {

@@ -19,14 +19,19 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace perdure {
 
 // The calling thread is one of Perdure's until it ends.
 void note_own_thread();
+// A thread that does `work`, and that is noted so when this returns: nobody sees it as the
+// program's meanwhile. std::system_error: as of std::thread.
+std::thread start_own_thread(std::function<void()> work);
 
 // What the kernel says: the numbers of the threads. Empty: it can't be asked.
 std::vector<pid_t> threads_of_process();

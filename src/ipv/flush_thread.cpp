@@ -4,12 +4,13 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/guests.hpp"
 #include "base/this_thread.hpp"
 #include "pmem/flush.hpp"
 
 namespace perdure {
 
-FlushThread::FlushThread() : thread_([this] { run(); }) {}
+FlushThread::FlushThread() : thread_(start_own_thread([this] { run(); })) {}
 
 FlushThread::~FlushThread() {
   {
@@ -59,10 +60,11 @@ Status flush_memory(const void* address, std::size_t bytes, unsigned threads) {
       (bytes / std::max(threads, 1U) + cache_line_bytes) / cache_line_bytes * cache_line_bytes;
   std::vector<std::thread> others;
   for (std::size_t begin = share; begin < bytes; begin += share) {
-    others.emplace_back([&primitives, first, begin, count = std::min(share, bytes - begin)] {
+    const std::size_t count = std::min(share, bytes - begin);
+    others.push_back(start_own_thread([&primitives, first, begin, count] {
       primitives.flush(first + begin, count);
       primitives.fence();
-    });
+    }));
   }
   primitives.flush(first, std::min(share, bytes));
   primitives.fence();

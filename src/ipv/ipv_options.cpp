@@ -12,6 +12,7 @@ namespace {
 constexpr unsigned threads_max = 256;
 constexpr unsigned every_max = 1'000'000'000;
 constexpr unsigned box_bytes_max = 1'000'000'000;
+constexpr std::uint64_t accessed_bytes_max = std::uint64_t{1} << 50U;
 
 template <typename Place>
 Status set_switch(const std::string& key, const std::string& value, Place& place) {
@@ -27,6 +28,11 @@ Status set_tier(const std::string& value, IpvOptions& options) {
 
 Status set_box_bytes(const std::string& value, IpvOptions& options) {
   return set_unsigned("box_bytes", value, box_bytes_max, options.box_bytes.emplace());
+}
+
+Status set_accessed(const std::string& key, const std::string& value, std::uint64_t& place) {
+  PERDURE_TRY_ASSIGN(place, parse_bytes(key, value, 0, accessed_bytes_max));
+  return Status::success();
 }
 
 Status set_flush(const std::string& value) {
@@ -50,10 +56,12 @@ Status set_option(const std::string& key, const std::string& value, IpvOptions& 
   if (key == "remap") return set_switch(key, value, options.move_views);
   if (key == "verify") return set_switch(key, value, options.verify);
   if (key == "helper") return set_switch(key, value, options.helper);
+  if (key == "loads") return set_accessed(key, value, options.accesses.loaded_bytes);
+  if (key == "stores") return set_accessed(key, value, options.accesses.stored_bytes);
   return Status(
       Code::invalid_argument, "PERDURE_IPV has no '", key,
-      "'; it knows tier, lag, helper, every, guard, threads, report, verify, box_bytes, flush and "
-      "remap");
+      "'; it knows tier, lag, helper, every, guard, threads, report, verify, box_bytes, flush, "
+      "remap, loads and stores");
 }
 
 Status check(const IpvOptions& options) {

@@ -8,6 +8,7 @@
 
 #include "base/status.hpp"
 #include "perdure/perdure_ipv.h"
+#include "pmem/delay_device.hpp"
 
 namespace perdure {
 
@@ -23,6 +24,7 @@ struct IpvOptions {
   bool move_views = true;
   bool verify = false;                // version_check.hpp
   std::optional<unsigned> box_bytes;  // compiled nests announce boxes from this size on
+  Accesses accesses;                  // of the objects' copies in the pool, an iteration
   std::string report;
   std::optional<Tier> tier;  // of every object, whatever the program says
 };

@@ -217,7 +217,14 @@ Result<std::uint64_t> ObjectSet::restart() {
   publish();  // before the first view: another thread may store at once
   PERDURE_TRY(agree(pool_.group(), start_objects()));
   if (check_) check_->take(objects_);
+  PERDURE_TRY(agree(pool_.group(), begin_accesses()));
   return version;
+}
+
+// What the emulation can't see is charged from what was counted elsewhere (ipv.md).
+Status ObjectSet::begin_accesses() {
+  if (!options_.accesses.any()) return Status::success();
+  return perdure::begin_accesses(pool_.device(), options_.accesses);
 }
 
 void ObjectSet::publish() {
@@ -313,7 +320,10 @@ Result<std::uint64_t> ObjectSet::persist() {
     return early;
   }
   ++calls_;
-  return persist_now();
+  if (options_.accesses.any()) end_accesses(pool_.device());
+  auto persisted = persist_now();
+  (void)begin_accesses();  // no other answer than at the restart
+  return persisted;
 }
 
 Result<std::uint64_t> ObjectSet::persist_now() {

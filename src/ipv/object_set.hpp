@@ -99,6 +99,7 @@ class ObjectSet {
   Status start_objects();
   Status start_object(std::size_t place);
   Status hand_over();
+  Status begin_accesses();
   Result<std::uint64_t> persist_now();
   CommitOutcome outcome_of(const Result<std::uint64_t>& committed) const;
   void begin_version();

@@ -79,6 +79,19 @@ TEST(Onlookers, are_not_perdures_own_threads) {
   other.join();
 }
 
+// Else a box would be refused, or not, by how soon the kernel runs them.
+TEST(Onlookers, are_not_perdures_own_threads_that_have_just_been_started) {
+  std::atomic<bool> ends{false};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 50; ++i) {
+    threads.push_back(start_own_thread([&] { ends.wait(false); }));
+    EXPECT_EQ(look(), "") << "thread " << i;
+  }
+  ends = true;
+  ends.notify_all();
+  for (std::thread& thread : threads) thread.join();
+}
+
 // Such a process is none of this one's threads.
 TEST(Onlookers, are_processes_that_share_the_memory) {
   std::vector<char> stack(1 << 16);

@@ -2,7 +2,7 @@
 //
 // CheckShadow: one object under the checker, with both of its copies.
 //
-// It does what the runtime of in-place versioning does in its tier VERSION, by copying instead of
+// It does what the runtime of in-place versioning does in tier stream, by copying instead of
 // by trading pages, and keeps for each byte which of the two copies holds its current value. The
 // copy at the object's address is called new, the other one old.
 //

@@ -8,6 +8,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/guests.hpp"
 #include "base/this_thread.hpp"
 #include "levels/lease.hpp"
 #include "levels/manifest.hpp"
@@ -214,7 +215,7 @@ bool NodeDrain::start(VersionId id) {
   shared_->due = id;
   if (!shared_->thread.joinable()) {
     shared_->running = true;
-    shared_->thread = std::thread([shared = shared_] { work(shared); });
+    shared_->thread = start_own_thread([shared = shared_] { work(shared); });
   }
   shared_->changed.notify_all();
   return true;

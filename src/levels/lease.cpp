@@ -14,6 +14,7 @@
 
 #include "base/clock.hpp"
 #include "base/environment.hpp"
+#include "base/guests.hpp"
 #include "base/process_place.hpp"
 #include "base/quantity.hpp"
 #include "base/this_thread.hpp"
@@ -305,7 +306,7 @@ Result<std::unique_ptr<Lease>> Lease::take(const std::string& place, const JobRe
   }
   if (above > leases_kept) (void)shared->directory.remove_file(name_of(above - leases_kept));
   shared->running = true;
-  shared->thread = std::thread([shared] { beat(shared); });
+  shared->thread = start_own_thread([shared] { beat(shared); });
   return std::unique_ptr<Lease>(new Lease(std::move(shared)));
 }
 

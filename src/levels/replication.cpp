@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "base/clock.hpp"
+#include "base/guests.hpp"
 #include "levels/encode.hpp"
 #include "levels/sealed_format.hpp"
 
@@ -55,7 +56,7 @@ Status Replication::choose_group(const LevelSettings& settings) {
 }
 
 void Replication::start_thread() {
-  thread_ = std::thread([this] { work(); });
+  thread_ = start_own_thread([this] { work(); });
 }
 
 void Replication::take(SealedHeader header, Result<Image> image, LevelFile* to, LevelFile* guard) {

@@ -27,15 +27,23 @@ struct Prices {
   std::uint64_t write_ps = 0;
   std::uint64_t commit_ps = 0;
   double gb_per_s = 0;  // 0: not limited
+  double read_gb_per_s = 0;
   std::uint64_t granule = 64;
   std::uint64_t queue_bytes = 0;  // 0: not limited
 
-  // 10^9 bytes per second are 1000 ps for one byte.
   std::uint64_t transfer_ps(std::uint64_t bytes, std::uint32_t sharers) const {
-    if (gb_per_s == 0) return 0;
+    return ps_at(gb_per_s, bytes, sharers);
+  }
+  std::uint64_t accesses_ps(const Accesses& accesses, std::uint32_t sharers) const {
+    return ps_at(read_gb_per_s, accesses.loaded_bytes, sharers) +
+           ps_at(gb_per_s, accesses.stored_bytes, sharers);
+  }
+
+  // 10^9 bytes per second are 1000 ps for one byte.
+  static std::uint64_t ps_at(double rate, std::uint64_t bytes, std::uint32_t sharers) {
+    if (rate == 0) return 0;
     const double byte_ps = 1000.0 * static_cast<double>(sharers);
-    return static_cast<std::uint64_t>(
-        std::llround(static_cast<double>(bytes) * byte_ps / gb_per_s));
+    return static_cast<std::uint64_t>(std::llround(static_cast<double>(bytes) * byte_ps / rate));
   }
 
   std::uint64_t granule_bytes(std::uint64_t offset, std::size_t count) const {
@@ -129,6 +137,20 @@ class DelayDevice final : public ForwardingDevice {
     return Status::success();
   }
 
+  Status begin_accesses(const Accesses& accesses) {
+    if (prices_.queue_bytes != 0) {
+      return Status(Code::unsupported, "a memory with write_queue_bytes (", model_name_,
+                    ") can't be charged for loads and stores; leave the queue without end");
+    }
+    const std::uint32_t sharers = mode_ == DelayMode::virtual_clock ? bucket_->sharers() : 1;
+    const std::uint64_t ps = prices_.accesses_ps(accesses, sharers);
+    if (mode_ == DelayMode::virtual_clock) owe(ps);
+    if (mode_ == DelayMode::wait) draw(ps);
+    if (mode_ == DelayMode::drain) accessed_ns_ = enqueue(ps, monotonic_ns(), false);
+    return Status::success();
+  }
+  void end_accesses() { wait(monotonic_ns(), std::exchange(accessed_ns_, 0)); }
+
   DelayReport report() const {
     DelayReport report;
     report.owed_ns = owed_ps_.load(std::memory_order_relaxed) / ps_per_ns;
@@ -167,18 +189,21 @@ class DelayDevice final : public ForwardingDevice {
     }
   }
 
-  // The memory begins with it at once, or when it has done what it had before. The writer waits
-  // until no more of it is left than the queue holds.
+  // The memory begins with it at once, or when it has done what it had before. Returns when that
+  // ends.
+  std::uint64_t enqueue(std::uint64_t transfer_ps, std::uint64_t begun_ns, bool write) {
+    const std::lock_guard lock(draw_mutex_);
+    owe(transfer_ps);
+    const std::uint64_t ps = transfer_ps + remainder_ps_;
+    remainder_ps_ = ps % ps_per_ns;
+    const std::uint64_t end_ns = bucket_->draw(begun_ns, ps / ps_per_ns);
+    if (write) drained_ns_ = end_ns;  // a fence waits for nothing else
+    return end_ns;
+  }
+
+  // The writer waits until no more of it is left than the queue holds.
   void queue(std::uint64_t transfer_ps, std::uint64_t begun_ns) {
-    std::uint64_t free_ns = 0;
-    {
-      const std::lock_guard lock(draw_mutex_);
-      owe(transfer_ps);
-      const std::uint64_t ps = transfer_ps + remainder_ps_;
-      remainder_ps_ = ps % ps_per_ns;
-      drained_ns_ = bucket_->draw(begun_ns, ps / ps_per_ns);
-      free_ns = drained_ns_;
-    }
+    const std::uint64_t free_ns = enqueue(transfer_ps, begun_ns, true);
     if (prices_.queue_bytes == 0) return;
     const std::uint64_t now_ns =
         monotonic_ns() + prices_.transfer_ps(prices_.queue_bytes, 1) / ps_per_ns;
@@ -195,7 +220,11 @@ class DelayDevice final : public ForwardingDevice {
       const std::lock_guard lock(draw_mutex_);
       end = std::max(begin, drained_ns_) + (prices_.commit_ps + prices_.write_ps) / ps_per_ns;
     }
-    if (end == begin) return;
+    wait(begin, end);
+  }
+
+  void wait(std::uint64_t begin, std::uint64_t end) {
+    if (end <= begin) return;
     const std::uint64_t spent = spin(end - begin);
     paid_ns_.fetch_add(end - begin, std::memory_order_relaxed);
     if (spent > end - begin) {
@@ -235,7 +264,8 @@ class DelayDevice final : public ForwardingDevice {
   std::atomic<std::uint64_t> stalled_ns_{0};
   std::mutex draw_mutex_;
   std::uint64_t remainder_ps_ = 0;
-  std::uint64_t drained_ns_ = 0;  // draining: when this process's writes are done
+  std::uint64_t drained_ns_ = 0;   // draining: when this process's writes are done
+  std::uint64_t accessed_ns_ = 0;  // draining: when the accesses are served
   std::mutex pay_mutex_;
 };
 
@@ -246,8 +276,8 @@ bool is_sensible(const std::optional<double>& amount, bool zero_allowed) {
 
 Result<Prices> prices_of(const MemoryModel& model) {
   if (!is_sensible(model.write_latency_ns, true) || !is_sensible(model.commit_latency_ns, true) ||
-      !is_sensible(model.write_gb_per_s, false) || !is_sensible(model.write_queue_bytes, false) ||
-      model.granule_bytes == 0) {
+      !is_sensible(model.write_gb_per_s, false) || !is_sensible(model.read_gb_per_s, false) ||
+      !is_sensible(model.write_queue_bytes, false) || model.granule_bytes == 0) {
     return Status(Code::invalid_argument, "memory model ", model.name,
                   " can't be emulated: latencies must not be negative, the bandwidth, the queue "
                   "and the granule must be more than 0");
@@ -256,6 +286,7 @@ Result<Prices> prices_of(const MemoryModel& model) {
   prices.write_ps = to_ps(model.write_latency_ns.value_or(0));
   prices.commit_ps = to_ps(model.commit_latency_ns.value_or(0));
   prices.gb_per_s = model.write_gb_per_s.value_or(0);
+  prices.read_gb_per_s = model.read_gb_per_s.value_or(0);
   prices.granule = model.granule_bytes;
   prices.queue_bytes = static_cast<std::uint64_t>(model.write_queue_bytes.value_or(0));
   return prices;
@@ -279,6 +310,19 @@ Result<std::unique_ptr<Device>> emulate_memory(std::unique_ptr<Device> wrapped,
                                                const std::string& bucket_name) {
   PERDURE_TRY_ASSIGN(auto found, find_device(model));
   return wrap_with_delay(std::move(wrapped), {mode, std::move(found), bucket_name});
+}
+
+Status begin_accesses(Device& device, const Accesses& accesses) {
+  auto* delayed = dynamic_cast<DelayDevice*>(&device);
+  if (delayed != nullptr) return delayed->begin_accesses(accesses);
+  return Status(Code::unsupported,
+                "only an emulated memory is charged for loads and stores; name one "
+                "(perdure_options.emulate, PERDURE_EMULATE)");
+}
+
+void end_accesses(Device& device) {
+  auto* delayed = dynamic_cast<DelayDevice*>(&device);
+  if (delayed != nullptr) delayed->end_accesses();
 }
 
 std::optional<DelayReport> delay_report(const Device& device) {

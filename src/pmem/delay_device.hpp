@@ -20,9 +20,10 @@
 // so it is the same number for the same bytes and fences, however the bytes were split and from any
 // thread. With several copying threads each adds the latencies of its own fence.
 // A memory that drains works while the wrapped device takes its time; otherwise that time, which is
-// DRAM's and part of the measured run, is not subtracted. Not modelled: loads and stores of the
-// application itself (they go to the wrapped device at its speed; of those past the cache the
-// device hears in portions), wear, banks, the cache's own evictions.
+// DRAM's and part of the measured run, is not subtracted. Loads and stores of the application
+// itself go to the wrapped device at its speed; of those past the cache the device hears in
+// portions. It can be charged for the bytes of them that a simulated cache has counted: Accesses,
+// below. Not modelled: wear, banks, the cache's own evictions beyond that.
 //
 // Ranks of one node share the memory through one token bucket in shared memory, `bucket_name`: in
 // virtual mode it counts the sharers (each gets 1/sharers of the bandwidth: SPMD programs commit
@@ -66,6 +67,24 @@ struct DelayReport {
   std::uint64_t overshoot_ns = 0;  // spun beyond what was paid
   std::uint64_t stalled_ns = 0;    // writes waited for room in a full queue
 };
+
+// What a part of a program needs of the memory by itself: bytes that its caches lack and load, and
+// bytes that they put out. The memory serves them as it drains writes: from begin_accesses() on,
+// after what it has to do already, at the model's bandwidths of reading and writing, and while the
+// program computes; end_accesses() waits for what is left. So that part takes no less time than the
+// memory needs for it, which is true if caches fetch ahead perfectly, and too little otherwise;
+// latencies are not charged. DelayMode::wait pays at the next fence, as if nothing overlapped.
+struct Accesses {
+  std::uint64_t loaded_bytes = 0;
+  std::uint64_t stored_bytes = 0;
+
+  bool any() const { return loaded_bytes != 0 || stored_bytes != 0; }
+};
+
+// Code::unsupported: `device` does not come from wrap_with_delay(), or its queue of writes has an
+// end: they would wait for all of the part's loads, of which most come later.
+Status begin_accesses(Device& device, const Accesses& accesses);
+void end_accesses(Device& device);
 
 // Nothing when `device` does not come from wrap_with_delay().
 std::optional<DelayReport> delay_report(const Device& device);

@@ -301,6 +301,73 @@ TEST(Draining, begins_when_the_write_begins) {
   EXPECT_EQ(delay_report(*device.value())->paid_ns, 1003U) << "only the latencies were left";
 }
 
+// 4 GB/s to read and 2 GB/s to write.
+MemoryModel model_of_both() {
+  MemoryModel model = simple_model();
+  model.read_gb_per_s = 4;
+  return model;
+}
+
+TEST(Accesses, cost_their_bytes_at_the_bandwidths_of_reading_and_of_writing) {
+  const auto device = virtual_device(model_of_both());
+  ASSERT_TRUE(begin_accesses(*device, {.loaded_bytes = 1U << 20U, .stored_bytes = 0}).ok());
+  EXPECT_EQ(device->counters().model_ns, 1U << 18U);
+  ASSERT_TRUE(begin_accesses(*device, {.loaded_bytes = 0, .stored_bytes = 1U << 20U}).ok());
+  EXPECT_EQ(device->counters().model_ns, (1U << 18U) + (1U << 19U));
+  end_accesses(*device);
+  EXPECT_EQ(delay_report(*device)->paid_ns, 0U) << "the virtual clock waits for nothing";
+}
+
+TEST(Accesses, are_served_behind_earlier_writes_and_while_the_program_computes) {
+  const auto device =
+      delayed({.mode = DelayMode::drain, .model = model_of_both(), .bucket_name = ""});
+  const Accesses accesses{.loaded_bytes = 8U << 20U, .stored_bytes = 1U << 20U};
+  const std::uint64_t served_ns = (2U << 20U) + (1U << 19U);
+  ASSERT_TRUE(begin_accesses(*device, accesses).ok());
+  ::usleep(6000);
+  end_accesses(*device);
+  EXPECT_EQ(delay_report(*device)->paid_ns, 0U) << "served meanwhile";
+  const std::vector<char> bytes(4U << 20U);  // 2 ms of the model
+  const std::uint64_t begin = monotonic_ns();
+  device->copy(0, bytes.data(), bytes.size());
+  ASSERT_TRUE(begin_accesses(*device, accesses).ok());
+  end_accesses(*device);
+  EXPECT_GE(monotonic_ns() - begin + 1000, (2U << 20U) + served_ns);
+  EXPECT_EQ(delay_report(*device)->owed_ns, (2U << 20U) + 2 * served_ns);
+}
+
+// What a program's last version waits for: it loads nothing after that.
+TEST(Accesses, are_not_waited_for_by_a_fence_of_writes_before_them) {
+  MemoryModel model = model_of_both();
+  model.read_gb_per_s = 0.001;
+  const auto device = delayed({.mode = DelayMode::drain, .model = model, .bucket_name = ""});
+  const std::vector<char> bytes(1U << 20U);  // 0.5 ms of the model
+  device->copy(0, bytes.data(), bytes.size());
+  ASSERT_TRUE(begin_accesses(*device, {.loaded_bytes = 1U << 30U, .stored_bytes = 0}).ok());
+  ASSERT_TRUE(device->fence().ok());  // eighteen minutes, if it did
+  EXPECT_LE(delay_report(*device)->paid_ns, (1U << 19U) + 1003U);
+}
+
+TEST(Accesses, are_paid_at_the_next_fence_where_nothing_overlaps) {
+  const auto device =
+      delayed({.mode = DelayMode::wait, .model = model_of_both(), .bucket_name = ""});
+  ASSERT_TRUE(begin_accesses(*device, {.loaded_bytes = 4U << 20U, .stored_bytes = 0}).ok());
+  end_accesses(*device);
+  EXPECT_EQ(delay_report(*device)->paid_ns, 0U);
+  ASSERT_TRUE(device->fence().ok());
+  EXPECT_EQ(delay_report(*device)->paid_ns, (1U << 20U) + 1003U);
+}
+
+TEST(Accesses, are_refused_where_they_would_not_be_true) {
+  MemoryDevice memory;
+  EXPECT_EQ(begin_accesses(memory, {1, 1}).code(), Code::unsupported);
+  end_accesses(memory);
+  MemoryModel model = model_of_both();
+  model.write_queue_bytes = 16384;
+  const auto device = delayed({.mode = DelayMode::drain, .model = model, .bucket_name = ""});
+  EXPECT_NE(begin_accesses(*device, {1, 1}).message().find("write_queue_bytes"), std::string::npos);
+}
+
 // A child that opens the bucket and says so, then waits until it may leave.
 class Sharer {
  public:

@@ -43,7 +43,7 @@ PageTableFiller::PageTableFiller(std::byte* begin, std::uint64_t count) {
   sigset_t before;
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);  // the thread inherits it
-  thread_ = std::thread([this, begin, count] { work(begin, count); });
+  thread_ = start_own_thread([this, begin, count] { work(begin, count); });
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
@@ -54,7 +54,6 @@ PageTableFiller::~PageTableFiller() {
 
 // A file that was cut gives EFAULT here; the kernel's own touching raises no signal.
 void PageTableFiller::work(std::byte* begin, std::uint64_t count) {
-  note_own_thread();
   for (std::uint64_t at = 0; at < count; at += step_bytes) {
     if (ending_.load(std::memory_order_relaxed)) return;
     const std::uint64_t some = std::min(step_bytes, count - at);

@@ -34,11 +34,9 @@ ParallelWriter::ParallelWriter(Device& device, unsigned threads) : device_(devic
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   try {
-    for (unsigned i = 1; i < threads; ++i)
-      workers_.emplace_back([this] {
-        note_own_thread();
-        work();
-      });
+    for (unsigned i = 1; i < threads; ++i) {
+      workers_.push_back(start_own_thread([this] { work(); }));
+    }
   } catch (const std::system_error&) {
     // The limit of threads is reached: those that exist do the work, and threads() says how many.
   }

@@ -316,7 +316,12 @@ HOW: dict[str, list[How]] = {
             "clang-19 -O1 -emit-llvm -c flow.c -o flow.bc\n",
             {"flow.bc": "flow.bc -o after.bc"}, needs=("perdure-clang", "clang-19", "opt-19")),
     ],
-    "docs/ipv_inside.md": [Aside(*_BENCH)],
+    "docs/ipv_inside.md": [
+        Aside(*_BENCH),
+        Run("ln -s $PERDURE_BUILD/apps/npb/npb_ft_ipv .\n",
+            {"loads=134217728": "loads=4194304", "--class A": "--class S", "DIR": "pool"},
+            needs=("perdure-clang",)),
+    ],
     "docs/levels.md": [
         Run(after="perdure config show levels\n"),
         Run("$PERDURE_BUILD/tests/python/counter heat 20 >/dev/null; mkdir -m 700 levels\n"

@@ -228,6 +228,7 @@ TEST_F(IpvMisuse, the_environment_is_checked) {
       {"every", PERDURE_E_INVALID},      {"threads=1000", PERDURE_E_INVALID},
       {"colour=red", PERDURE_E_INVALID}, {"flush=cache", PERDURE_E_UNSUPPORTED},
       {"guard=", PERDURE_E_INVALID},     {"every=-1", PERDURE_E_INVALID},
+      {"loads=fast", PERDURE_E_INVALID}, {"stores=-1", PERDURE_E_INVALID},
       {"lag=2", PERDURE_E_INVALID}};
   for (const auto& [text, code] : wrong) {
     ::setenv("PERDURE_IPV", text, 1);
@@ -244,6 +245,47 @@ TEST_F(IpvMisuse, the_environment_is_checked) {
     ASSERT_EQ(perdure_ipv_persist(&version_), PERDURE_OK);
   }
   EXPECT_EQ(version_, 2U);
+}
+
+TEST_F(IpvMisuse, loads_and_stores_are_charged_to_an_emulated_memory_only) {
+  ::setenv("PERDURE_IPV", "loads=1MiB", 1);
+  ASSERT_EQ(perdure_ipv_open(pool_, nullptr), PERDURE_OK) << perdure_last_error();
+  refused(perdure_ipv_restart(&version_), PERDURE_E_UNSUPPORTED, "PERDURE_EMULATE");
+}
+
+// What three versions take of a memory of 1 GB/s to read and 0.5 to write.
+std::uint64_t emulated_ns(const std::string& pool, char* memory, const char* settings) {
+  ::setenv("PERDURE_IPV", settings, 1);
+  perdure_options options{};
+  options.emulate = "dram,read_gb_per_s=1,write_gb_per_s=0.5";
+  perdure_pool* opened = nullptr;
+  perdure_pool_status status{};
+  EXPECT_EQ(perdure_open(pool.c_str(), &options, &opened), PERDURE_OK) << perdure_last_error();
+  EXPECT_EQ(perdure_ipv_open(opened, nullptr), PERDURE_OK) << perdure_last_error();
+  EXPECT_EQ(perdure_ipv_object("u", memory, object_bytes, nullptr), PERDURE_OK);
+  EXPECT_EQ(perdure_ipv_restart(nullptr), PERDURE_OK) << perdure_last_error();
+  for (int i = 0; i < 3; ++i) {
+    std::memset(memory, i, object_bytes);
+    EXPECT_EQ(perdure_ipv_persist(nullptr), PERDURE_OK) << perdure_last_error();
+  }
+  EXPECT_EQ(perdure_ipv_wait(nullptr), PERDURE_OK);
+  EXPECT_EQ(perdure_status(opened, &status), PERDURE_OK);
+  EXPECT_EQ(perdure_ipv_close(), PERDURE_OK);
+  EXPECT_EQ(perdure_close(opened), PERDURE_OK);
+  ::unsetenv("PERDURE_IPV");
+  return status.model_ns;
+}
+
+TEST_F(IpvMisuse, loads_and_stores_take_their_bytes_of_the_memory_at_each_iteration) {
+  const std::string pools[] = {directory_ / "none", directory_ / "loads", directory_ / "both"};
+  const std::uint64_t none = emulated_ns(pools[0], memory_, "tier=stream,helper=off");
+  const std::uint64_t loads =
+      emulated_ns(pools[1], memory_, "tier=stream,helper=off,loads=1000000");
+  const std::uint64_t both =
+      emulated_ns(pools[2], memory_, "tier=stream,helper=off,loads=1000000,stores=1000000");
+  EXPECT_GT(none, 0U);
+  EXPECT_EQ(loads, none + 4'000'000U) << "from the restart and from three persistence points on";
+  EXPECT_EQ(both, loads + 4 * 2'000'000U);
 }
 
 TEST_F(IpvMisuse, a_report_that_cant_be_written_is_told) {

@@ -456,29 +456,32 @@ int main(int argc, char** argv) {
   how = argv[1];
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  if (is("buffer")) {
-    buffer();
-  } else {
-    send();
-  }
-#else
+#endif
   const struct {
     const char* name;
     void (*run)(void);
-  } cases[] = {{"section", section},
-               {"arena", in_arena},
-               {"handler", handler},
-               {"threads", threads},
-               {"reader", reader},
-               {"pool", thread_pool},
-               {"aio", asynchronous_write},
-               {"context", kernel_context},
-               {"ring", ring},
-               {"alone", alone}};
+  } cases[] = {
+#ifdef WITH_MPI
+      {"isend", send},
+      {"issend", send},
+      {"start", send},
+      {"put", send},
+      {"iwrite", send},
+      {"buffer", buffer},
+#endif
+      {"section", section},
+      {"arena", in_arena},
+      {"handler", handler},
+      {"threads", threads},
+      {"reader", reader},
+      {"pool", thread_pool},
+      {"aio", asynchronous_write},
+      {"context", kernel_context},
+      {"ring", ring},
+      {"alone", alone}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     if (strcmp(argv[1], cases[i].name) == 0) cases[i].run();
   }
-#endif
   end();
 #ifdef WITH_MPI
   MPI_Finalize();

@@ -29,6 +29,7 @@ MPIRUN = str(HERE.parents[1] / "tools/mpirun.sh")
 CASES = {"section": None, "arena": None, "handler": "handles signal 14",
          "threads": "other threads", "reader": "other threads", "pool": "other threads",
          "aio": "other threads", "context": "asynchronous I/O", "ring": "io_uring", "alone": ""}
+BESIDE_MPI = ("handler", "threads", "reader", "pool", "aio", "alone")  # MPI has threads, too
 MPI_CASES = {"isend": "given to MPI", "issend": "given to MPI", "start": "given to MPI",
              "put": "given to MPI", "iwrite": "given to MPI", "buffer": ""}
 
@@ -98,6 +99,9 @@ def main() -> int:
             name, compiler, launcher = mpi.split("=")
             program = Path(scratch) / f"readers_{name}"
             build(tree, program, "-DWITH_MPI", f"-lperdure_mpi_{name}", *mpi_words(compiler))
+            for case in BESIDE_MPI:
+                wrong += is_wrong(f"{case}, {name}", [MPIRUN, launcher, "1"], program, case,
+                                  CASES[case])
             for case, onlooker in MPI_CASES.items():
                 wrong += is_wrong(f"{case}, {name}", [MPIRUN, launcher, "2"], program, case,
                                   onlooker)

@@ -10,16 +10,18 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from conftest import BUILD
 from perdure.programs import ProgramFailed, find_program, make_program
-from perdure_bench import ipv, ipv_misses, ipv_programs
+from perdure_bench import ipv, ipv_misses, ipv_programs, ipv_views
 from perdure_bench.ipv_misses import FULL, NONE, QUICK, WAYS, Case, Counts, counts_of
 from perdure_bench.ipv_plot import draw
 from perdure_bench.ipv_programs import DRAM, EIGHTH, NATIVE, PROGRAMS
+from perdure_bench.ipv_views import Charge
 from perdure_bench.solver import pool_directory
 
 MG = Case("mg", "npb_mg", ("--class", "A"))
@@ -54,13 +56,15 @@ def test_program_that_fits_the_caches_is_refused():
 
 def test_counts_are_those_of_program_and_runtime():
     part = '{"lines": %d, "first_misses": %d, "last_misses": %d}'
-    text = f'{{"program": {part % (100, 30, 10)}, "runtime": {part % (8, 6, 4)}}}'
-    assert counts_of(text) == Counts(108, 36, 14, 4)
+    pool = '{"loaded": 9, "put_out": 5, "flushed_clean": 2}'
+    text = f'{{"program": {part % (100, 30, 10)}, "runtime": {part % (8, 6, 4)}, "pool": {pool}}}'
+    assert counts_of(text) == Counts(108, 36, 14, 4, 9, 5, 2)
 
 
 def test_runs_are_those_that_the_progress_bar_counts():
     assert ipv_misses.runs(False) == 7 * len(WAYS)
     assert ipv_misses.runs(True) == 2 * len(WAYS)
+    assert (ipv_views.runs(True), ipv_views.runs(False)) == (2 + 4, 2 * (2 + 3 * 4))
     assert [case.name for case in ipv_misses.cases(True, ("ft", "eddy"))] == ["ft", "eddy"]
     assert ipv_programs.runs(False, ("mg",)) * 7 == ipv_programs.runs(False)
 
@@ -197,7 +201,7 @@ def cachegrind(iterations: int) -> tuple[int, int]:
 def test_model_counts_what_cachegrind_does_where_there_are_no_versions(pools):
     made = Path(program("npb_mg_misses", make_program))
     (case,) = ipv_misses.cases(True, ("mg",))
-    counts = ipv_misses._run(made, case, NONE, QUICK, pools)
+    counts = ipv_misses.count(made, case, NONE, QUICK, pools)
     # cachegrind counts the whole program: the difference of two runs is two iterations.
     short, long = cachegrind(2), cachegrind(4)
     assert counts.first_misses == pytest.approx((long[0] - short[0]) / 2, rel=0.05)
@@ -207,7 +211,7 @@ def test_model_counts_what_cachegrind_does_where_there_are_no_versions(pools):
 def test_model_tells_versions_apart_and_leaves_the_program_its_answer(pools):
     made = program("npb_sp_misses", make_program)
     (case,) = ipv_misses.cases(True, ("sp",))
-    counts = {way.name: ipv_misses._run(Path(made), case, way, QUICK, pools) for way in WAYS}
+    counts = {way.name: ipv_misses.count(Path(made), case, way, QUICK, pools) for way in WAYS}
     assert counts["stream"].last_misses > counts["none"].last_misses
     assert counts["stream-evicted"].last_misses > counts["stream"].last_misses
     assert counts["none"].runtime_last_misses == 0 < counts["copy"].runtime_last_misses
@@ -232,17 +236,17 @@ call("trace_iteration", 1)
 show(one, 0)
 show(two, 0)
 show(three, page)
-call("cache_model_access", one, 8)      # misses
-call("cache_model_access", two + 8, 8)  # the same line, at another address
-call("cache_model_access", three, 8)    # misses: another copy
+call("cache_model_loaded", one, 8)      # misses
+call("cache_model_loaded", two + 8, 8)  # the same line, at another address
+call("cache_model_loaded", three, 8)    # misses: another copy
 show(one, page)
-call("cache_model_access", one, 8)      # what `three` shows
+call("cache_model_loaded", one, 8)      # what `three` shows
 call("cache_model_flushed", one, 64)    # keeps its line, or not
-call("cache_model_access", three, 8)
-call("cache_model_evicted", one, 64)
-call("cache_model_access", three, 8)    # misses
+call("cache_model_loaded", three, 8)
+call("cache_model_stored_past", one, 64)
+call("cache_model_loaded", three, 8)    # misses
 call("cache_model_unmapped", two, page)
-call("cache_model_access", two, 8)      # misses: memory of its own
+call("cache_model_loaded", two, 8)      # misses: memory of its own
 call("cache_model_copied", 0x50000000, 0x40000000, 128)  # two lines from, two to
 call("cache_model_read", 0x50000000, 64)
 call("trace_iteration", 2)
@@ -261,7 +265,67 @@ def test_model_goes_by_the_memory_that_an_address_shows(tmp_path, flush, misses)
         environment = {**os.environ, "PERDURE_CACHE_MODEL": settings}
         subprocess.run(words, env=environment, pass_fds=[file.fileno()], check=True, timeout=60)
     counts = counts_of(report.read_text())
-    assert counts == Counts(7 + 5, misses + 4, misses + 4, 4)
+    assert counts == Counts(7 + 5, misses + 4, misses + 4, 4, misses - 1, 0, 1)
+
+
+PUT_OUT = """
+import ctypes, sys
+model = ctypes.CDLL(sys.argv[1])
+def call(name, *numbers):
+    getattr(model, "perdure_" + name)(*map(ctypes.c_uint64, numbers))
+pool, other = 0x10000000, 0x20000000
+call("trace_thread_start")
+model.perdure_trace_begin(b"iterations")
+call("trace_iteration", 1)
+call("cache_model_mapped", pool, 4096, 1, int(sys.argv[2]), 0)
+call("trace_write", pool, 8)
+call("trace_read", pool + 64, 8)
+for line in range(8):
+    call("trace_write", other + 64 * line, 8)
+call("trace_read", pool, 8)
+call("trace_iteration", 2)
+"""
+
+
+@pytest.mark.parametrize("front, pool", [("", (3, 1)), (",front=1024:16", (2, 0))])
+def test_model_counts_what_the_pool_gives_and_gets_back(tmp_path, front, pool):
+    model = BUILD / "bench/cache_model/libperdure_cache_model.so"
+    if not model.exists():
+        pytest.skip(f"no {model}")
+    report = tmp_path / "report.json"
+    settings = f"report={report},warm=0,measured=1,first=128:2,last=256:4{front}"
+    with tempfile.TemporaryFile() as file:
+        words = [sys.executable, "-c", PUT_OUT, str(model), str(file.fileno())]
+        environment = {**os.environ, "PERDURE_CACHE_MODEL": settings}
+        subprocess.run(words, env=environment, pass_fds=[file.fileno()], check=True, timeout=60)
+    counts = counts_of(report.read_text())
+    assert (counts.pool_loaded, counts.pool_put_out) == pool
+
+
+def test_views_are_charged_for_what_flushes_do_not_write():
+    counts = Counts(0, 0, 0, 0, pool_loaded=300, pool_put_out=90, pool_flushed_clean=30)
+    assert ipv_views.charge_of(counts) == Charge(64 * 300, 64 * 60)
+    assert ipv_views.charge_of(replace(counts, pool_flushed_clean=91)) == Charge(64 * 300, 0)
+    (settings,) = Charge(6400, 0).protection("nvm").environment.values()
+    assert settings == "helper=off,loads=6400"
+
+
+def test_views_have_the_least_and_the_most_that_loads_and_stores_can_take():
+    def run(loop_s: float, model_ms: float) -> dict:
+        return {"iterations": 10, "loop_s": 10 * loop_s, "model_ns": 11e6 * model_ms}
+
+    charges = {"free": Charge(), "nvm": Charge(6400, 1280)}
+    rounds = [{"native": run(0.1, 0), "free": run(0.11, 5), "nvm": run(0.12, 25)}]
+    found = {(fact.case, fact.metric): fact.value
+             for fact in ipv_views.facts_of("mg", FULL, charges, rounds)}
+    assert found == {
+        ("views-mg-free", "overhead_ratio"): pytest.approx(1.1),
+        ("views-mg-nvm", "overhead_ratio"): pytest.approx(1.2),
+        ("views-mg-nvm-loaded", "view_bytes"): 6400,
+        ("views-mg-nvm-stored", "view_bytes"): 1280,
+        ("views-mg-nvm", "view_ms"): pytest.approx(20),
+        ("views-mg-nvm", "added_ratio"): pytest.approx(1.3),
+    }
 
 
 def test_model_refuses_what_it_does_not_know():
