@@ -110,7 +110,8 @@ function(perdure_gtest_entry name)
   perdure_test_entry(${name} TIMEOUT 120 ${ARGN})
   if(PERDURE_SANITIZED)
     set(handlers "handle_segv=0:handle_sigbus=0:handle_sigfpe=0")
-    set(faults "report_signal_unsafe=0")
+    set(faults "report_signal_unsafe=0:report_thread_leaks=0")  # ranks end with threads of theirs
+    string(APPEND faults ":suppressions=${PROJECT_SOURCE_DIR}/tools/tsan.supp")
     set_tests_properties(${name} PROPERTIES ENVIRONMENT_MODIFICATION
       "ASAN_OPTIONS=path_list_append:${handlers};TSAN_OPTIONS=path_list_append:${faults}")
   endif()

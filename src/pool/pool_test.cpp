@@ -473,6 +473,7 @@ class AlwaysChanged : public TwinWriter {
  public:
   bool changed() const override { return true; }
   Result<std::uint64_t> save() override { return std::uint64_t{0}; }
+  std::byte* memory() const override { return nullptr; }
 };
 
 TEST_F(PoolTest, a_version_is_finished_when_the_next_one_is_stored_to_a_spare_copy) {
