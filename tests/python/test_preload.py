@@ -151,7 +151,7 @@ def test_programs_without_mpi_notice_nothing(library):
 def test_one_library_needs_nothing_that_a_program_could_have_otherwise():
     found = subprocess.run(["readelf", "-d", PRELOAD], capture_output=True, text=True, check=True)
     needed = [line for line in found.stdout.splitlines() if "(NEEDED)" in line]
-    of_c = ("libc.so", "ld-linux")
+    of_c = ("libc.so", "libm.so", "ld-linux")
     assert needed and all(any(name in line for name in of_c) for line in needed), needed
 
 
