@@ -156,7 +156,7 @@ def _stopped_by_signals() -> Iterator[None]:
             signal.signal(ending, handler)
 
 
-def _check_names(names: list[str], programs: bool) -> list[str]:
+def _check_names(names: list[str], programs: bool = False) -> list[str]:
     wanted = list(NAMES) if names == ["all"] else names
     if names == ["all"] and find_spec("torch") is None:
         typer.echo("perdure bench torch: skipped, because PyTorch is not there", err=True)
