@@ -137,8 +137,9 @@ Grains BlockTable::clear_grains(std::uint64_t block) {
 }
 
 void BlockTable::clear(std::uint64_t block) {
-  static constexpr BlockFormat absent{};
-  device_.store(header_.table_offset + block * sizeof absent, &absent, sizeof absent);
+  (void)clear_grains(block);
+  undo_or_uses(block).store(0);
+  set(block, 0);
   flush(block);
 }
 

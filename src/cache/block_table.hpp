@@ -128,7 +128,8 @@ class BlockTable {
   }
   // Nothing is dirty, leaving or kept. Returns what was kept.
   Grains clear_grains(std::uint64_t block);
-  // Nothing was ever known of the block; flushed, without a fence.
+  // Nothing was ever known of the block, which this process has claimed, and still has: whoever
+  // looks for what is dirty would hand it on otherwise (cache.P21). Flushed, without a fence.
   void clear(std::uint64_t block);
   void flush(std::uint64_t block) {
     device_.flush(header_.table_offset + block * sizeof(BlockFormat), sizeof(BlockFormat));

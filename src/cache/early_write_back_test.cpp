@@ -83,6 +83,45 @@ TEST(EarlyWriteBack, a_block_that_is_written_again_and_again_is_written_back_les
   EXPECT_EQ(read_file(files.file.file_path), files.file.expected);
 }
 
+// Calls back with each entry of the table that is flushed by itself.
+class TableWatch final : public ForwardingDevice {
+ public:
+  TableWatch(std::unique_ptr<Device> device, const PartHeaderFormat& header)
+      : ForwardingDevice(std::move(device)), begin_(header.table_offset) {}
+  void flush(std::uint64_t offset, std::size_t count) override {
+    const bool is_entry = count == sizeof(BlockFormat) && offset >= begin_ &&
+                          offset < begin_ + blocks * sizeof(BlockFormat);
+    if (is_entry) on_entry(*reinterpret_cast<const BlockFormat*>(base() + offset));
+    ForwardingDevice::flush(offset, count);
+  }
+  std::function<void(const BlockFormat& entry)> on_entry = [](const BlockFormat&) {};
+
+ private:
+  std::uint64_t begin_;
+};
+
+// Else one that looks for what is dirty could hand on what is cut, beyond the end of the file.
+TEST(EarlyWriteBack, finds_a_block_that_is_cut_claimed_while_its_entry_is_cleared) {
+  Files files(Bytes(10 * block_bytes, 1));
+  FileDeviceOptions options;
+  options.shared = true;
+  auto file = must(open_file_device(files.directory / "part", options));
+  const PartHeaderFormat header = must(read_part_header(*file));
+  auto watch = std::make_unique<TableWatch>(std::move(file), header);
+  TableWatch& watched = *watch;
+  const auto part = must(CachePart::attach(std::move(watch)));
+  part->set_backing(&*files.file.backing);
+  files.file.write(*part, 0, Bytes(10 * block_bytes, 2));
+  unsigned cleared = 0;
+  watched.on_entry = [&](const BlockFormat& entry) {
+    EXPECT_EQ(entry.state, 0U);
+    EXPECT_NE(owner_of(entry.claim), 0U) << "entry " << cleared;
+    ++cleared;
+  };
+  files.file.cut(*part, 3 * block_bytes);
+  EXPECT_EQ(cleared, 7U);
+}
+
 TEST(EarlyWriteBack, a_cut_that_comes_amid_it_leaves_no_byte_beyond) {
   std::mt19937_64 random(test_seed());
   Files files(random_bytes(30 * block_bytes, random));
