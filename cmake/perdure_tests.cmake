@@ -58,6 +58,15 @@ function(perdure_test_entry name)
   if(PERDURE_SANITIZED AND arg_TIMEOUT)  # everything takes longer
     math(EXPR arg_TIMEOUT "10 * ${arg_TIMEOUT}")
   endif()
+  # A SIGSEGV that a test expects is left to it by a sanitizer: it comes from a store or load, so
+  # that its handler may do what others may not. Ranks that are killed end with threads of theirs.
+  if(PERDURE_SANITIZED)
+    set(handlers "handle_segv=0:handle_sigbus=0:handle_sigfpe=0")
+    set(faults "report_signal_unsafe=0:report_thread_leaks=0")
+    string(APPEND faults ":suppressions=${PROJECT_SOURCE_DIR}/tools/tsan.supp")
+    set_tests_properties(${name} PROPERTIES ENVIRONMENT_MODIFICATION
+      "ASAN_OPTIONS=path_list_append:${handlers};TSAN_OPTIONS=path_list_append:${faults}")
+  endif()
   foreach(property TIMEOUT COST PROCESSORS LABELS ENVIRONMENT)
     if(arg_${property})
       set_tests_properties(${name} ${long} PROPERTIES ${property} "${arg_${property}}")
@@ -103,18 +112,9 @@ function(perdure_gtest_program target)
             <functional> <map> <memory> <optional> <random> <string> <thread> <vector>)
 endfunction()
 
-# perdure_gtest_entry(NAME …): perdure_test_entry() of 120 s. A SIGSEGV that a test expects is left
-# to it by a sanitizer: it comes from a store or load, so that its handler may do what others may
-# not.
+# perdure_gtest_entry(NAME …): perdure_test_entry() of 120 s.
 function(perdure_gtest_entry name)
   perdure_test_entry(${name} TIMEOUT 120 ${ARGN})
-  if(PERDURE_SANITIZED)
-    set(handlers "handle_segv=0:handle_sigbus=0:handle_sigfpe=0")
-    set(faults "report_signal_unsafe=0:report_thread_leaks=0")  # ranks end with threads of theirs
-    string(APPEND faults ":suppressions=${PROJECT_SOURCE_DIR}/tools/tsan.supp")
-    set_tests_properties(${name} PROPERTIES ENVIRONMENT_MODIFICATION
-      "ASAN_OPTIONS=path_list_append:${handlers};TSAN_OPTIONS=path_list_append:${faults}")
-  endif()
 endfunction()
 
 # perdure_tests_of(MODULE): the program MODULE_tests of all tests of a module, which CTest starts
