@@ -253,18 +253,23 @@ call("trace_iteration", 2)
 """
 
 
-@pytest.mark.parametrize("flush, misses", [("keeps", 4), ("evicts", 5)])
-def test_model_goes_by_the_memory_that_an_address_shows(tmp_path, flush, misses):
+def counted(tmp_path, program: str, settings: str) -> Counts:
+    """What the model counts of a program's calls; it skips without the model."""
     model = BUILD / "bench/cache_model/libperdure_cache_model.so"
     if not model.exists():
         pytest.skip(f"no {model}")
     report = tmp_path / "report.json"
-    settings = f"report={report},warm=0,measured=1,flush={flush}"
+    settings = f"report={report},warm=0,measured=1,{settings}"
     with tempfile.TemporaryFile() as file:
-        words = [sys.executable, "-c", MODELLED, str(model), str(file.fileno())]
+        words = [sys.executable, "-c", program, str(model), str(file.fileno())]
         environment = {**os.environ, "PERDURE_CACHE_MODEL": settings}
         subprocess.run(words, env=environment, pass_fds=[file.fileno()], check=True, timeout=60)
-    counts = counts_of(report.read_text())
+    return counts_of(report.read_text())
+
+
+@pytest.mark.parametrize("flush, misses", [("keeps", 4), ("evicts", 5)])
+def test_model_goes_by_the_memory_that_an_address_shows(tmp_path, flush, misses):
+    counts = counted(tmp_path, MODELLED, f"flush={flush}")
     assert counts == Counts(7 + 5, misses + 4, misses + 4, 4, misses - 1, 0, 1)
 
 
@@ -289,16 +294,7 @@ call("trace_iteration", 2)
 
 @pytest.mark.parametrize("front, pool", [("", (3, 1)), (",front=1024:16", (2, 0))])
 def test_model_counts_what_the_pool_gives_and_gets_back(tmp_path, front, pool):
-    model = BUILD / "bench/cache_model/libperdure_cache_model.so"
-    if not model.exists():
-        pytest.skip(f"no {model}")
-    report = tmp_path / "report.json"
-    settings = f"report={report},warm=0,measured=1,first=128:2,last=256:4{front}"
-    with tempfile.TemporaryFile() as file:
-        words = [sys.executable, "-c", PUT_OUT, str(model), str(file.fileno())]
-        environment = {**os.environ, "PERDURE_CACHE_MODEL": settings}
-        subprocess.run(words, env=environment, pass_fds=[file.fileno()], check=True, timeout=60)
-    counts = counts_of(report.read_text())
+    counts = counted(tmp_path, PUT_OUT, f"first=128:2,last=256:4{front}")
     assert (counts.pool_loaded, counts.pool_put_out) == pool
 
 

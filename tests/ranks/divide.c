@@ -6,43 +6,13 @@
  *
  * It has a grid of which each rank has some lines and a line of its neighbours on both sides, a
  * list of particles over all ranks, a table that is the same on all, and a count by hand. What they
- * hold is a function of the step, so each restart is judged. Rank KILL_RANK is killed KILL_US
- * microseconds after it has begun to open the pool. Rank 0 prints "back", the version that came
- * back, how many ranks had made the pool, the microseconds until the first commit had returned, and
- * "wrong" if something is. */
-#include <mpi.h>
-#include <perdure/perdure_mpi.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/time.h>
+ * hold is a function of the step. */
+#include "ranks_job.h"
 
 enum { LINES = 61, COLUMNS = 40, PARTICLES = 203, TABLE = 17 };
 
-static int rank, ranks, wrong;
-static uint64_t step, first, lines, owned_first, owned, particles, first_particle;
+static uint64_t first, lines, owned_first, owned, particles, first_particle;
 static perdure_array *grid, *list, *table, *count;
-
-static void check(int code) {
-  if (code == PERDURE_OK) return;
-  fprintf(stderr, "rank %d: %s\n", rank, perdure_last_error());
-  MPI_Abort(MPI_COMM_WORLD, 2);
-}
-
-static double value(int kind, uint64_t index, uint64_t at) {
-  return (double)(kind * 1000000 + index) + (double)at / 1024;
-}
-
-static void die(int number) {
-  (void)number;
-  raise(SIGKILL);
-}
-
-static void judge(int right, const char* what) {
-  if (right) return;
-  if (wrong++ == 0) fprintf(stderr, "rank %d: wrong %s at step %d\n", rank, what, (int)step);
-}
 
 static void divide_grid(void) {
   owned = LINES / (uint64_t)ranks + ((uint64_t)rank < LINES % (uint64_t)ranks);
@@ -113,17 +83,8 @@ static void judge_by_hand(perdure_pool* pool, unsigned old_ranks) {
 }
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  if (argc != 3 && argc != 5) return 2;
+  const double begin_s = begin_job(argc, argv);
   const uint64_t steps = strtoull(argv[2], NULL, 10);
-  if (argc == 5 && atoi(argv[3]) == rank) {
-    signal(SIGALRM, die);
-    const struct itimerval timer = {{0, 0}, {0, atol(argv[4])}};
-    setitimer(ITIMER_REAL, &timer, NULL);
-  }
-  const double begin_s = MPI_Wtime();
   perdure_pool* pool;
   const perdure_options options = {.flags = PERDURE_ANY_RANKS, .job = "divide", .keep = 2};
   check(perdure_open_mpi(MPI_COMM_WORLD, argv[1], &options, &pool));
@@ -144,12 +105,7 @@ int main(int argc, char** argv) {
     judge(made == step, "number of the version");
     if (i == 0) until_s = MPI_Wtime() - begin_s;
   }
-  int all_wrong = 0;
-  MPI_Reduce(&wrong, &all_wrong, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);
-  if (rank == 0) {
-    printf("back %d %u %d%s\n", (int)version, status.old_ranks, (int)(until_s * 1e6),
-           all_wrong != 0 ? " wrong" : "");
-  }
+  print_back(version, status.old_ranks, until_s);
   check(perdure_close(pool));
   MPI_Finalize();
   return wrong != 0;

@@ -8,26 +8,12 @@
  * The file is POOL.file. Each step writes all of it, a rank some of its blocks, and it grows; the
  * array has the step's number. A job of another number of ranks finds the file at the
  * version that it goes on with, in its directory and by the cache. It ends as killed, so that the
- * parts of the file stay. What is printed is as in divide.c. */
-#include <mpi.h>
-#include <perdure/perdure_mpi.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/time.h>
+ * parts of the file stay. What is printed is as in ranks_job.h. */
 #include <unistd.h>
 
+#include "ranks_job.h"
+
 enum { BLOCK = 500, BLOCKS = 40 }; /* ints, and how many of them at step 0 */
-
-static int rank, ranks, wrong;
-static uint64_t step;
-
-static void check(int code) {
-  if (code == PERDURE_OK) return;
-  fprintf(stderr, "rank %d: %s\n", rank, perdure_last_error());
-  MPI_Abort(MPI_COMM_WORLD, 2);
-}
 
 static void check_mpi(int error) {
   char text[MPI_MAX_ERROR_STRING];
@@ -36,16 +22,6 @@ static void check_mpi(int error) {
   MPI_Error_string(error, text, &length);
   fprintf(stderr, "rank %d: %s\n", rank, text);
   MPI_Abort(MPI_COMM_WORLD, 2);
-}
-
-static void die(int number) {
-  (void)number;
-  raise(SIGKILL);
-}
-
-static void judge(int right, const char* what) {
-  if (right) return;
-  if (wrong++ == 0) fprintf(stderr, "rank %d: wrong %s at step %d\n", rank, what, (int)step);
 }
 
 static int blocks_at(uint64_t at) {
@@ -108,19 +84,10 @@ static void write_step(MPI_File file, uint64_t at) {
 }
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  if (argc != 3 && argc != 5) return 2;
+  const double begin_s = begin_job(argc, argv);
   const uint64_t steps = strtoull(argv[2], NULL, 10);
   char path[4096];
   snprintf(path, sizeof path, "%s.file", argv[1]);
-  if (argc == 5 && atoi(argv[3]) == rank) {
-    signal(SIGALRM, die);
-    const struct itimerval timer = {{0, 0}, {0, atol(argv[4])}};
-    setitimer(ITIMER_REAL, &timer, NULL);
-  }
-  const double begin_s = MPI_Wtime();
   perdure_pool* pool;
   const perdure_options options = {.flags = PERDURE_ANY_RANKS, .job = "files"};
   check(perdure_open_mpi(MPI_COMM_WORLD, argv[1], &options, &pool));
@@ -147,11 +114,8 @@ int main(int argc, char** argv) {
   }
   /* What no version has goes back. */
   write_step(file, step + 1);
-  int all_wrong = 0;
-  MPI_Reduce(&wrong, &all_wrong, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);
+  print_back(version, status.old_ranks, until_s);
   if (rank == 0) {
-    printf("back %d %u %d%s\n", (int)version, status.old_ranks, (int)(until_s * 1e6),
-           all_wrong != 0 ? " wrong" : "");
     printf("ends killed\n");
     fflush(stdout);
   }

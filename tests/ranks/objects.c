@@ -7,45 +7,19 @@
  *
  * Rows that the ranks have together in each tier and in a pair, a table that is the same on all,
  * and, where the pool keeps one version, a count that is read by hand. What they hold is a function
- * of the step. As divide.c otherwise; the pool keeps one version or two, by the last letter of its
- * name, so that both are tried. What is said of an object is left out, or wrong, with the second
- * line: that is refused. */
-#include <mpi.h>
+ * of the step. The pool keeps one version or two, by the last letter of its name, so that both are
+ * tried. What is said of an object is left out, or wrong, with the second line: that is refused. */
 #include <perdure/perdure_ipv.h>
-#include <perdure/perdure_mpi.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/time.h>
+
+#include "ranks_job.h"
 
 enum { ROWS = 9001, TABLE = 700, TIERS = 2 };
 
 static const char* const names[TIERS] = {"copied", "streamed"};
-static int rank, ranks, by_hand, wrong;
-static uint64_t step, first, own;
+static int by_hand;
+static uint64_t first, own;
 static double *rows[TIERS], *wave[2], *table;
 static int64_t* count;
-
-static void check(int code) {
-  if (code == PERDURE_OK) return;
-  fprintf(stderr, "rank %d: %s\n", rank, perdure_last_error());
-  MPI_Abort(MPI_COMM_WORLD, 2);
-}
-
-static double value(int kind, uint64_t index, uint64_t at) {
-  return (double)(kind * 1000000 + index) + (double)at / 1024;
-}
-
-static void die(int number) {
-  (void)number;
-  raise(SIGKILL);
-}
-
-static void judge(int right, const char* what) {
-  if (right) return;
-  if (wrong++ == 0) fprintf(stderr, "rank %d: wrong %s at step %d\n", rank, what, (int)step);
-}
 
 static double* memory_of(uint64_t doubles) {
   double* memory = perdure_ipv_alloc(doubles * sizeof(double));
@@ -137,19 +111,10 @@ static uint64_t begins_at(int of) {
 }
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  if (argc != 3 && argc != 5) return 2;
+  const double begin_s = begin_job(argc, argv);
   const uint64_t steps = strtoull(argv[2], NULL, 10);
-  if (argc == 5 && atoi(argv[3]) == rank) {
-    signal(SIGALRM, die);
-    const struct itimerval timer = {{0, 0}, {0, atol(argv[4])}};
-    setitimer(ITIMER_REAL, &timer, NULL);
-  }
   first = begins_at(rank);
   own = begins_at(rank + 1) - first;
-  const double begin_s = MPI_Wtime();
   perdure_pool* pool;
   const unsigned keep = 1 + (unsigned)argv[1][strlen(argv[1]) - 1] % 2;
   const perdure_options options = {.flags = PERDURE_ANY_RANKS, .job = "objects", .keep = keep};
@@ -171,12 +136,7 @@ int main(int argc, char** argv) {
   double until_s = 0;
   run_steps(pool, other && version != 0, steps, begin_s, &until_s);
   check(perdure_ipv_close());
-  int all_wrong = 0;
-  MPI_Reduce(&wrong, &all_wrong, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);
-  if (rank == 0) {
-    printf("back %d %u %d%s\n", (int)version, status.old_ranks, (int)(until_s * 1e6),
-           all_wrong != 0 ? " wrong" : "");
-  }
+  print_back(version, status.old_ranks, until_s);
   check(perdure_close(pool));
   MPI_Finalize();
   return wrong != 0;

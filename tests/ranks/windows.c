@@ -6,7 +6,7 @@
  *
  * It has a grid of which each rank has some lines and a line of its neighbours on both sides (mode
  * twin, by its box), a list of particles over all ranks (copy, rows), and a table that is the same
- * on all (log). The rest, and what it prints, is as in divide.c. In place of STEPS a word is a
+ * on all (log). The rest, and what it prints, is as in ranks_job.h. In place of STEPS a word is a
  * trial of what is refused, and prints the sentence:
  *
  *     nothing    nothing is said of the window with the grid
@@ -14,27 +14,14 @@
  *     rows       the ranks ask for other rows than there are
  *     dynamic    a dynamic window is to be divided
  *     box        the box has another size than the memory */
-#include <mpi.h>
-#include <perdure/perdure_mpi.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/time.h>
+#include "ranks_job.h"
 
 enum { LINES = 61, COLUMNS = 40, PARTICLES = 203, TABLE = 17 };
 
-static int rank, ranks, wrong;
-static uint64_t step, first, lines, particles, first_particle;
+static uint64_t first, lines, particles, first_particle;
 static const char *pool_path, *trial;
 static MPI_Win grid, list, table;
 static double *places, *entries; /* of the list and the table */
-
-static void check(int code) {
-  if (code == PERDURE_OK) return;
-  fprintf(stderr, "rank %d: %s\n", rank, perdure_last_error());
-  MPI_Abort(MPI_COMM_WORLD, 2);
-}
 
 /* Of a call of MPI: if it failed, that may be as it should be. */
 static void check_mpi(int error) {
@@ -44,20 +31,6 @@ static void check_mpi(int error) {
   MPI_Error_string(error, text, &length);
   fprintf(stderr, "rank %d: refused: %s\n", rank, text);
   MPI_Abort(MPI_COMM_WORLD, trial != NULL ? 4 : 2);
-}
-
-static double value(int kind, uint64_t index, uint64_t at) {
-  return (double)(kind * 1000000 + index) + (double)at / 1024;
-}
-
-static void die(int number) {
-  (void)number;
-  raise(SIGKILL);
-}
-
-static void judge(int right, const char* what) {
-  if (right) return;
-  if (wrong++ == 0) fprintf(stderr, "rank %d: wrong %s at step %d\n", rank, what, (int)step);
 }
 
 static int tries(const char* what) {
@@ -143,21 +116,12 @@ static void judge_all(void) {
 }
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  const double begin_s = begin_job(argc, argv);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-  if (argc != 3 && argc != 5) return 2;
   pool_path = argv[1];
   char* end = NULL;
   const uint64_t steps = strtoull(argv[2], &end, 10);
   if (*end != '\0') trial = argv[2];
-  if (argc == 5 && atoi(argv[3]) == rank) {
-    signal(SIGALRM, die);
-    const struct itimerval timer = {{0, 0}, {0, atol(argv[4])}};
-    setitimer(ITIMER_REAL, &timer, NULL);
-  }
-  const double begin_s = MPI_Wtime();
   make_windows();
   perdure_pool* pool;
   check(perdure_win_pool(table, &pool));
@@ -181,12 +145,7 @@ int main(int argc, char** argv) {
     judge(made == step, "number of the version");
     if (i == 0) until_s = MPI_Wtime() - begin_s;
   }
-  int all_wrong = 0;
-  MPI_Reduce(&wrong, &all_wrong, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);
-  if (rank == 0) {
-    printf("back %d %u %d%s\n", (int)version, status.old_ranks, (int)(until_s * 1e6),
-           all_wrong != 0 ? " wrong" : "");
-  }
+  print_back(version, status.old_ranks, until_s);
   MPI_Win_free(&grid);
   MPI_Win_free(&list);
   MPI_Win_free(&table);
