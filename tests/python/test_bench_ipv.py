@@ -253,7 +253,7 @@ call("trace_iteration", 2)
 """
 
 
-def counted(tmp_path, program: str, settings: str) -> Counts:
+def counts_by_model(tmp_path, program: str, settings: str) -> Counts:
     """What the model counts of a program's calls; it skips without the model."""
     model = BUILD / "bench/cache_model/libperdure_cache_model.so"
     if not model.exists():
@@ -269,7 +269,7 @@ def counted(tmp_path, program: str, settings: str) -> Counts:
 
 @pytest.mark.parametrize("flush, misses", [("keeps", 4), ("evicts", 5)])
 def test_model_goes_by_the_memory_that_an_address_shows(tmp_path, flush, misses):
-    counts = counted(tmp_path, MODELLED, f"flush={flush}")
+    counts = counts_by_model(tmp_path, MODELLED, f"flush={flush}")
     assert counts == Counts(7 + 5, misses + 4, misses + 4, 4, misses - 1, 0, 1)
 
 
@@ -294,7 +294,7 @@ call("trace_iteration", 2)
 
 @pytest.mark.parametrize("front, pool", [("", (3, 1)), (",front=1024:16", (2, 0))])
 def test_model_counts_what_the_pool_gives_and_gets_back(tmp_path, front, pool):
-    counts = counted(tmp_path, PUT_OUT, f"first=128:2,last=256:4{front}")
+    counts = counts_by_model(tmp_path, PUT_OUT, f"first=128:2,last=256:4{front}")
     assert (counts.pool_loaded, counts.pool_put_out) == pool
 
 

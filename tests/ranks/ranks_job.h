@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * What the jobs of this folder have in common: PROGRAM POOL STEPS [KILL_RANK KILL_US]. Rank
- * KILL_RANK is killed KILL_US microseconds after the job has begun. At the end rank 0 prints "back",
- * the version that came back, how many ranks had made the pool, the microseconds until the first
- * commit had returned, and "wrong" if something is. */
+ * KILL_RANK is killed KILL_US microseconds after the job has begun. At the end rank 0 prints
+ * "back", the version that came back, how many ranks had made the pool, the microseconds until the
+ * first commit had returned, and "wrong" if something is. */
 #ifndef PERDURE_TESTS_RANKS_RANKS_JOB_H
 #define PERDURE_TESTS_RANKS_RANKS_JOB_H
 
