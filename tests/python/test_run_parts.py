@@ -87,17 +87,18 @@ def test_only_unheld_new_files_with_names_of_an_mpi_are_removed(memory_path):
     openmp = "__KMP_REGISTERED_LIB_"
     ended = subprocess.Popen(["true"])
     ended.wait()
-    others = ("precious", "my-mpich-notes", bucket + "0", "perdure-run-lock", bucket.upper(),
-              f"{openmp}{os.getpid()}_0", f"{openmp}mine")
+    shared = "perdure-ranks-" + 2 * "0123cdef"
+    others = ("precious", "my-mpich-notes", bucket + "0", shared + "0", "perdure-run-lock",
+              bucket.upper(), f"{openmp}{os.getpid()}_0", f"{openmp}mine")  # fmt: skip
     left = f"{openmp}{ended.pid}_{os.getuid()}"
-    for name in ("vader_segment.host.0", "ucx_shm_posix_1", bucket, left, *others):
+    for name in ("vader_segment.host.0", "ucx_shm_posix_1", bucket, shared, left, *others):
         make(name)
     (memory_path / "mpich_folder").mkdir()
     (memory_path / "mpich_link").symlink_to(memory_path / "precious")
     opened = os.open(make("sm_segment.open"), os.O_RDWR)
     with open(make("sm_segment.mapped"), "r+b") as file:
         mapped = mmap.mmap(file.fileno(), 4096)
-    removed = [left, bucket, "ucx_shm_posix_1", "vader_segment.host.0"]
+    removed = [left, bucket, shared, "ucx_shm_posix_1", "vader_segment.host.0"]
     assert remove_leftovers(since, memory_path) == removed
     os.close(opened)
     mapped.close()

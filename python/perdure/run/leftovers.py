@@ -2,7 +2,7 @@
 """Removes the shared memory that a killed attempt of an MPI job leaves in /dev/shm.
 
 A file is removed only if all of this holds: its name is one that an MPI or its transports give, or
-Perdure to what the ranks of a job share while a memory is emulated; this user owns it; it was
+Perdure to what the ranks of a job share; this user owns it; it was
 made since the attempt began; and no live process has it open or mapped, or is named in it. The
 kernel says so, not /proc, which has no processes of other containers that share /dev/shm.
 """
@@ -34,6 +34,7 @@ _NAMES = (
     "ofi_shm*",
     "Intel_MPI_*",
     "perdure-tokens-*",
+    "perdure-ranks-" + 16 * "[0-9a-f]",  # until all ranks of a machine have mapped it
     "perdure-" + 32 * "[0-9a-f]",  # a job's id: the token bucket of an emulated memory
 )
 # LLVM's OpenMP closes it once it is written: the process that uses it is the one in its name.
