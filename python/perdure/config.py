@@ -185,7 +185,7 @@ def config(
     """
     packages = find_packages()
     package = find_package(packages, mpi, veloc)
-    modules = ("perdure", "perdure_mpi") if mpi else ("perdure",)
+    modules = ("perdure", *(["perdure_mpi"] if mpi else []), "perdure_ipv")
     flags = {
         "cflags": (cflags, package.cflags()),
         "fortran": (fortran, package.fortran(modules)),

@@ -81,9 +81,10 @@ def test_each_library_has_its_flags(tree, option, name):
 
 def test_fortran_is_compiled_with_the_sources_of_its_modules(tree):
     folder = tree.parent / "fortran"
-    base = [f"-I{folder}", f"{folder}/perdure.f90"]
-    assert shlex.split(said("--fortran")) == base
-    assert shlex.split(said("--fortran", "--mpi", "mpich")) == [*base, f"{folder}/perdure_mpi.f90"]
+    base, ipv = [f"-I{folder}", f"{folder}/perdure.f90"], f"{folder}/perdure_ipv.f90"
+    assert shlex.split(said("--fortran")) == [*base, ipv]
+    with_mpi = shlex.split(said("--fortran", "--mpi", "mpich"))
+    assert with_mpi == [*base, f"{folder}/perdure_mpi.f90", ipv]
 
 
 @pytest.mark.parametrize("option, place", [
