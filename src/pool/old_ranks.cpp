@@ -112,11 +112,22 @@ Status OldRanks::lock_all(Group& group, const OpenOptions& options) {
   return agree(group, local);
 }
 
-// It was read before the locks were taken.
+// It was read before the locks were taken, and after the names were settled. A job that wrote it in
+// between, and was killed there, leaves files of older ranks under these names; they give way when
+// somebody settles the names, so what is locked is looked at last.
 Status OldRanks::check_record(const OpenOptions& options) const {
   PERDURE_TRY_ASSIGN(const auto now, read_job_record(directory_));
-  if (!(now.job_id == job_.job_id) || now.ranks != job_.ranks ||
-      now.generation != job_.generation) {
+  bool same =
+      now.job_id == job_.job_id && now.ranks == job_.ranks && now.generation == job_.generation;
+  for (std::uint32_t rank = 0; rank < ranks() && same; ++rank) {
+    same = current_rank_file(directory_, job_, rank) == rank_file_name(rank);
+  }
+  std::uint32_t rank = own_rank_;
+  for (const FileHandle& locked : locks_) {
+    same = same && directory_.is_file(locked.fd(), rank_file_name(rank));
+    rank += static_cast<std::uint32_t>(sharers_.size());
+  }
+  if (!same) {
     return Status(Code::busy, "another job has just gone on with the pool ", directory_.path(),
                   "; try again");
   }

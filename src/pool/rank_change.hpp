@@ -21,7 +21,9 @@
 //       locked from before R is chosen until after 6. So a crash before 5 leaves the old pool at R,
 //       whichever number of ranks starts next, and no two jobs can both be between 1 and 6: one of
 //       them has no lock. The record is read again after the locks are taken, as another job may
-//       have got to 6 while they were waited for.
+//       have got to 6 while they were waited for, or to 5, and was killed there. Then what is
+//       locked is not the pool's, though it may have had its name, and the pool is to be opened
+//       again, which settles the names first.
 //   pool.R2  Step 5 is one rename, by rank 0, after all ranks have agreed that 4 is done. A rank's
 //       file is the pool's if it has the record's number of ranks, and the record's generation or a
 //       later one (a file that was moved to another node has a later one). The new generation is

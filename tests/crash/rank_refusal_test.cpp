@@ -11,7 +11,9 @@
 
 #include "base/testing/thread_group.hpp"
 #include "pool/inspect.hpp"
+#include "pool/old_ranks.hpp"
 #include "pool/pool_directory.hpp"
+#include "pool/rank_files.hpp"
 #include "rank_job.hpp"
 #include "temporary_directory.hpp"
 
@@ -273,6 +275,72 @@ TEST_F(AnotherNumber, a_second_job_waits_for_the_first_one_in_vain) {
   EXPECT_TRUE(first.opened.ok()) << first.opened.message();
   EXPECT_TRUE(first.wrong.empty()) << first.wrong.front();
   EXPECT_EQ(first.newest, 3U);
+}
+
+// A group of one that does something when its second exchange begins.
+class OccupiedGroup : public SoloGroup {
+ public:
+  explicit OccupiedGroup(std::function<void()> what) : what_(std::move(what)) {}
+  Status all_max(std::span<std::uint64_t>) override {
+    if (++calls_ == 2) what_();
+    return Status::success();
+  }
+
+ private:
+  std::function<void()> what_;
+  int calls_ = 0;
+};
+
+// A job that was killed when it had exchanged the record: the old files have their names, too.
+class KilledBeforeNames : public AnotherNumber {
+ protected:
+  void SetUp() override {
+    namespace fs = std::filesystem;
+    make(3, false);
+    fs::copy(pool_, directory_ / "old");
+    const Status changed = job(2, go_on());
+    ASSERT_TRUE(changed.ok()) << changed.message();
+    for (const std::uint32_t rank : {0U, 1U}) {
+      fs::rename(rank_file_path(pool_, rank), pool_ + "/" + next_rank_file_name(rank));
+    }
+    for (const std::uint32_t rank : {0U, 1U, 2U}) {
+      fs::copy(rank_file_path(directory_ / "old", rank), pool_);
+    }
+  }
+  static Body go_on() {
+    return [](Pool& pool, Group& group) -> Status {
+      PERDURE_TRY(restart_with(RankRule::same, RankRule::same)(pool, group));
+      return pool.commit().status();
+    };
+  }
+  // As a job that has settled the names before the record was exchanged.
+  Status look(Group& group) {
+    const JobRecord found = read_job_record(Directory::open(pool_).take()).value();
+    return OldRanks::open(pool_, found, group, options_).status();
+  }
+  void expect_new_pool() {
+    const Status again = job(1, go_on());
+    EXPECT_TRUE(again.ok()) << again.message();
+    expect_old_pool(1, 3);
+  }
+};
+
+TEST_F(KilledBeforeNames, leaves_files_that_are_not_taken_for_remains) {
+  SoloGroup alone;
+  expect_says(look(alone), Code::busy, "try again");
+  for (const std::uint32_t rank : {0U, 1U}) {
+    EXPECT_TRUE(std::filesystem::exists(pool_ + "/" + next_rank_file_name(rank)));
+  }
+  expect_new_pool();
+}
+
+TEST_F(KilledBeforeNames, leaves_files_whose_locks_do_not_count_when_others_take_their_names) {
+  OccupiedGroup beside([&] {  // rank 0's is locked
+    const Status settled = settle_names(pool_, 0, 1, 0, Trust::own);
+    EXPECT_TRUE(settled.ok()) << settled.message();
+  });
+  expect_says(look(beside), Code::busy, "try again");
+  expect_new_pool();
 }
 
 TEST_F(AnotherNumber, before_the_first_commit_there_is_one_version_and_no_way_to_others) {
