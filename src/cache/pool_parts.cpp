@@ -17,8 +17,7 @@ constexpr std::uint64_t note_bytes_max = 8192;
 Status check_alone(const std::string& path, std::uint32_t nodes) {
   if (nodes <= 1) return Status::success();
   return Status(Code::unsupported, path, " is a cached file with parts on ", nodes,
-                " nodes, which another number of ranks can't recover: start the number of ranks "
-                "that made the pool, and close the file");
+                " nodes, which another number of ranks can't recover");
 }
 
 Status recover_one(const std::string& directory, const std::string& path,

@@ -17,7 +17,8 @@
 namespace perdure {
 
 // Local. Of the parts in the pool's directory, and of those that a note there says to be elsewhere
-// on this machine. Code::unsupported: a file has parts on several nodes.
+// on this machine. Code::unsupported: a file has parts on several nodes, and its ranks must close
+// it.
 Status recover_pool_parts(const std::string& pool, const PoolVersion& version);
 
 }  // namespace perdure

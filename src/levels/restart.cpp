@@ -364,7 +364,7 @@ Result<std::string> Restart::change_ranks() {
                   " ranks, and the cached file ", fact.part.path,
                   " is committed with it, whose parts no other number of ranks can gather from "
                   "several directories; start ",
-                  old, " ranks");
+                  old, " ranks, and close the file");
   }
   if (const std::string damage = damage_in(census_); !damage.empty()) {
     return Status(Code::damaged, damage, "; restart ", old,

@@ -16,7 +16,8 @@
 namespace perdure {
 
 // Local, on one rank of those that see the directory. Afterwards nothing of the files is beside the
-// pool; what could not be recovered is, and the error names it.
+// pool; what could not be recovered is, and the error names it. Code::unsupported: only the ranks
+// that made the pool can.
 using FileRecovery = Status (*)(const std::string& pool, const JobId& job, std::uint64_t version,
                                 std::uint64_t incarnation);
 

@@ -77,7 +77,11 @@ Result<std::unique_ptr<OldRanks>> OldRanks::of_images(const std::string& path, O
 // pool.R9.
 Status OldRanks::recover_files(const OpenOptions& options) const {
   if (options.recover_files == nullptr) return Status::success();
-  return options.recover_files(directory_.path(), job_.job_id, version_, incarnation());
+  const Status done =
+      options.recover_files(directory_.path(), job_.job_id, version_, incarnation());
+  if (done.code() != Code::unsupported) return done;
+  return Status(done.code(), done.message(), "; start ", ranks(),
+                " ranks, which made the pool, and close the file");
 }
 
 Status OldRanks::lock(std::uint32_t rank, const OpenOptions& options) {

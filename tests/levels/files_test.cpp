@@ -156,6 +156,7 @@ class FilesOfJobs : public testing::Test {
     PERDURE_TRY_ASSIGN(auto levels, Levels::create(group, place + "/pool", settings, Trust::own));
     OpenOptions options;
     options.job_name = "files";
+    options.any_ranks = true;
     options.lock_wait_ms = 0;
     options.geometry = {16384, 4096, 4096, 4};  // arrays could wait longer than the file can
     options.pool.taker = levels.get();
@@ -340,6 +341,21 @@ TEST_F(FilesOfJobs, a_part_of_an_older_life_goes_when_this_life_has_its_own) {
   EXPECT_EQ(found_->version, 8U);
   ASSERT_EQ(run({.nodes = {0, 1, 3}, .close_file = true}), 0) << said();
   EXPECT_EQ(found_->version, 9U);
+}
+
+TEST_F(FilesOfJobs, another_number_of_ranks_is_refused_by_the_name_of_the_file_and_loses_nothing) {
+  const std::string partner = levels_ += ";drain=" + directory_ / "drain";
+  ASSERT_EQ(run({.commits = 14, .crash = true}), killed_code);
+  levels_ = "redundancy=off;every=6;patience=20s;drain=" + directory_ / "drain";
+  for (const std::vector<std::uint32_t>& nodes :
+       {std::vector<std::uint32_t>{0}, std::vector<std::uint32_t>{0, 1, 2}}) {
+    EXPECT_EQ(run({.nodes = nodes, .open_file = false}), refused_code) << said();
+    EXPECT_NE(said().find(file() + " is committed with it"), std::string::npos) << said();
+    EXPECT_NE(said().find("start 2 ranks, and close the file"), std::string::npos) << said();
+  }
+  levels_ = partner;
+  EXPECT_EQ(run({.commits = 1}), 0) << said();
+  EXPECT_EQ(found_->version, 14U);
 }
 
 TEST_F(FilesOfJobs, a_closed_file_belongs_to_no_later_version) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // A cached file that is committed with a pool, without MPI: each rank is a node of its own, whose
-// part is beside its pool, and writes to blocks of that part only. What the file holds at a version
-// is a pure function of the version.
+// part is beside its pool, or in a directory of the node. It writes to blocks of that part only.
+// What the file holds at a version is a pure function of the version.
 #pragma once
 
 #include <algorithm>
@@ -66,12 +66,15 @@ struct GroupFileContents {
 
 class GroupFile final : public Companion {
  public:
-  // Collective. `path` exists.
+  // Collective. `path` exists. `parts`: this rank's directory for its part, which exists; empty:
+  // the pool's.
   static Result<std::unique_ptr<GroupFile>> open(Group& group, Pool& pool, const std::string& path,
-                                                 const std::string& obstacle = "") {
+                                                 const std::string& obstacle = "",
+                                                 const std::string& parts = "") {
     auto backing = BackingFile::open(path, BackingFile::Access::read_write);
     PERDURE_TRY(agree(group, backing.status()));
     std::unique_ptr<GroupFile> file(new GroupFile(group, backing.take()));
+    file->parts_ = parts.empty() ? pool.directory() : parts;
     PERDURE_TRY(file->join(pool, obstacle));
     return file;
   }
@@ -190,8 +193,7 @@ class GroupFile final : public Companion {
   Status recover(Pool& pool) {
     const auto held = pool.held_share(backing_.path());
     PERDURE_TRY(agree(group_, held.status()));
-    GroupRecovery recovery{
-        true, {pool.directory()}, pool.directory(), version_of(pool), pool.of_image(), {}};
+    GroupRecovery recovery{true, {parts_}, pool.directory(), version_of(pool), pool.of_image(), {}};
     if (held.value()) recovery.image = ImageOfFile{held.value()->head, held.value()->bytes};
     return recover_group_file(group_, backing_, recovery);
   }
@@ -204,7 +206,7 @@ class GroupFile final : public Companion {
   Status make(const Pool& pool, const std::uint64_t (&instance)[2]) {
     const PoolVersion version = version_of(pool);
     PartRequest request;
-    request.directory = pool.directory();
+    request.directory = parts_;
     request.file_bytes = bytes_;
     request.restored = version;
     PartIdentity& identity = request.identity;
@@ -244,6 +246,7 @@ class GroupFile final : public Companion {
 
   Group& group_;
   BackingFile backing_;
+  std::string parts_;
   GroupFileContents contents_;
   OpenPart part_;
   Pool* pool_ = nullptr;

@@ -69,8 +69,9 @@ class FileOfOldRanks : public testing::Test {
       if (group.rank() == 0) faults::set_plan(plan);
       auto pool = open_pool(pool_, group, options);
       Status done = pool.ok() ? body(*pool.value(), group) : pool.status();
-      if (done.ok()) return;
+      if (done.ok() || done.code() == Code::peer_failed) return;  // who failed ends all
       std::fprintf(stderr, "rank %u: %s\n", group.rank(), done.message().c_str());
+      std::ofstream(said_, std::ios::app) << done.message() << "\n";
       code = done.code() == Code::damaged ? wrong : refused;
       job.end();
       ::_exit(code);
@@ -97,6 +98,26 @@ class FileOfOldRanks : public testing::Test {
       PERDURE_TRY(pool.commit().status());
     }
     PERDURE_TRY(file->change_to(version + 1));
+    std::fflush(stderr);
+    ::_exit(right);
+  }
+  // Two on a node each, where their parts are.
+  Status two_nodes(Pool& pool, Group& group, std::uint64_t commits, bool close) {
+    PERDURE_TRY_ASSIGN(auto* array, open_array(pool));
+    PERDURE_TRY_ASSIGN(std::uint64_t version, pool.restart());
+    const std::string node = root_ + "/node-" + std::to_string(group.rank());
+    fs::create_directories(node);
+    PERDURE_TRY_ASSIGN(const auto file, GroupFile::open(group, pool, file_, "", node));
+    const std::string what = file->wrong_at(version);
+    if (!what.empty()) return {Code::damaged, what};
+    for (std::uint64_t i = 0; i < commits; ++i) {
+      *reinterpret_cast<std::uint64_t*>(array->working()) = ++version;
+      PERDURE_TRY(file->change_to(version));
+      PERDURE_TRY(pool.commit().status());
+    }
+    if (close) return file->close();
+    PERDURE_TRY(file->change_to(version + 1));
+    PERDURE_TRY(agree(group, Status::success()));
     std::fflush(stderr);
     ::_exit(right);
   }
@@ -161,6 +182,7 @@ class FileOfOldRanks : public testing::Test {
   const std::string root_ = directory_ / "job";
   const std::string file_ = root_ + "/file";
   const std::string pool_ = root_ + "/pool";
+  const std::string said_ = directory_ / "said";
   bool recovers_ = true;
 };
 
@@ -197,6 +219,34 @@ TEST_F(FileOfOldRanks, that_somebody_else_has_changed_is_left_to_the_user) {
   EXPECT_EQ(run(2, two_ranks), refused);
   EXPECT_EQ(bytes_of_file(file_), before);
   EXPECT_TRUE(has_parts());
+}
+
+TEST_F(FileOfOldRanks, with_parts_on_several_nodes_is_refused_by_name_until_its_ranks_close_it) {
+  const auto nodes = [&](std::uint64_t commits, bool close) {
+    return run(2, [&](Pool& pool, Group& group) { return two_nodes(pool, group, commits, close); });
+  };
+  ASSERT_EQ(nodes(committed, false), right);
+  const auto before = bytes_of_file(file_);
+  for (const std::uint32_t ranks : {1U, 3U}) {
+    fs::remove(said_);
+    EXPECT_EQ(run(ranks, two_ranks), refused);
+    const auto bytes = bytes_of_file(said_);
+    const std::string said(bytes.begin(), bytes.end());
+    EXPECT_NE(said.find(file_ + " is a cached file with parts on 2 nodes"), std::string::npos)
+        << said;
+    EXPECT_NE(said.find("start 2 ranks, which made the pool, and close the file"),
+              std::string::npos)
+        << said;
+    EXPECT_EQ(bytes_of_file(file_), before);
+  }
+  EXPECT_EQ(nodes(1, true), right);  // nothing was lost
+  EXPECT_EQ(bytes_of_file(file_), GroupFileContents{2}.at(committed + 1));
+  EXPECT_EQ(run(3, two_ranks), right);
+  EXPECT_EQ(bytes_of_file(file_), GroupFileContents{2}.at(committed + 1));
+  const auto report = inspect_pool(pool_, {.verify_data = true});
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  EXPECT_EQ(report.value().job.ranks, 3U);
+  EXPECT_EQ(report.value().version, committed + 2);
 }
 
 TEST_F(FileOfOldRanks, is_at_one_version_with_the_pool_wherever_they_are_killed) {
