@@ -111,6 +111,56 @@ VARIANTS = {
     "lease_given_up": ("GIVEN_UP", "right", "nodes come back with what a start gave up"),
     "lease_given_up_counts": (
         "GIVEN_UP GIVEN_UP_COUNTS", "wrong", "images of what was given up are taken"),
+    # ranks.pml: a pool that another number of ranks goes on with. Epochs: starts of two jobs.
+    "ranks": ("", "right", "a change of the number of ranks, beside another job, and its restarts"),
+    "ranks_never_ends": ("NEVER_ENDS", "wrong", "claims that no run ends after the last crash"),
+    "ranks_record_early": (
+        "RECORD_EARLY", "wrong", "the record names files that hold no version yet"),
+    "ranks_names_first": ("NAMES_FIRST", "wrong", "a name of the old pool has a new rank's file"),
+    "ranks_names_not_synced": (
+        "NAMES_NOT_SYNCED", "wrong", "the record is durable before a new file's name is"),
+    "ranks_no_commit_fence": (
+        "NO_COMMIT_FENCE", "wrong", "the record is durable before the first version is"),
+    "ranks_record_not_synced": (
+        "RECORD_NOT_SYNCED", "wrong", "acknowledged before the record is durable"),
+    "ranks_acknowledged_early": (
+        "ACKNOWLEDGED_EARLY", "wrong", "acknowledged before the record names the new pool"),
+    "ranks_leaves_late": (
+        "LEAVES_LATE", "wrong", "a rank that leaves removes a file that the others count on"),
+    "ranks_hollow_stays": (
+        "HOLLOW_STAYS", "wrong", "the new pool calls R complete, which lacks arrays"),
+    "ranks_no_second_read": (
+        "NO_SECOND_READ", "wrong", "old ranks go on with a pool that is not one any more"),
+    "ranks_no_record_check": (
+        "NO_RECORD_CHECK", "wrong", "the same of another number of ranks"),
+    "ranks_names_not_checked": (
+        "NO_NAME_CHECK", "wrong",
+        "the new pool's files, which a killed job gave no names, are taken for remains"),
+    "ranks_locks_not_checked": (
+        "NO_LOCK_CHECK LIVES=3 CRASHES=0", "wrong",
+        "what is locked was given way to the rank's file since, and a second job has that"),
+    "ranks_same_generation": (
+        "SAME_GENERATION LIVES=3 CRASHES=0", "wrong", "a file of earlier ranks is no remains"),
+    # ranks_nodes.pml: the same on two nodes with a drain, which are lost. Epochs: starts.
+    "ranks_nodes": ("", "right", "a change of the number of ranks on nodes, and lost nodes"),
+    "ranks_nodes_never_ends": ("NEVER_ENDS", "wrong", "claims that no run ends"),
+    "ranks_nodes_not_settled": (
+        "NO_SETTLING", "wrong", "a node that has no new record yet hides the new pool"),
+    "ranks_nodes_no_agreement": (
+        "NO_AGREEMENT", "wrong", "a record on one node, and no version on the other"),
+    "ranks_nodes_manifest_early": (
+        "MANIFEST_EARLY", "wrong", "the drain shows a version that lacks an image"),
+    "ranks_nodes_old_goes_early": (
+        "OLD_GOES_EARLY", "wrong", "the old pool is gone before the new one is there"),
+    "ranks_nodes_drained_goes_early": (
+        "DRAINED_GOES_EARLY", "wrong", "a node is lost before the new version is on both"),
+    "ranks_nodes_acknowledged_early": (
+        "ACKNOWLEDGED_EARLY", "wrong", "the same of a version that was acknowledged"),
+    "ranks_nodes_takes_younger": (
+        "TAKES_YOUNGER LIVES=4", "wrong",
+        "a node that went on gets the record of those that it went on without"),
+    "ranks_nodes_same_generation": (
+        "SAME_GENERATION", "wrong", "nodes disagree whose pool it is"),
     # levels.pml: images and guards of two ranks, losses, bringing back. Epochs: the last version.
     # evict.pml: a cache block that is evicted and brought back. Epochs are accesses of each user.
     "evict": ("CRASHES=0", "right", "a block makes room and is brought in beside accesses"),
@@ -195,7 +245,7 @@ ORDERS = {
 
 
 def model_of(variant):
-    for model in ("levels", "lease"):
+    for model in ("levels", "lease", "ranks_nodes", "ranks"):
         if variant.startswith(model):
             return f"{model}.pml"
     if variant.startswith("evict"):
@@ -253,7 +303,8 @@ def main():
     parser.add_argument("variant", nargs="?", choices=VARIANTS)
     parser.add_argument("ranks", nargs="?", type=int, default=2)
     parser.add_argument("--epochs", type=int,
-                        help="default: 3; 2 of ring.pml, 4 of levels.pml, 1 of evict.pml")
+                        help="default: 3; 2 of ring.pml and ranks.pml, 4 of levels.pml, "
+                        "1 of evict.pml")
     parser.add_argument("--crashes", type=int, default=2)
     parser.add_argument("--compact", action="store_true", help="store hashes of states")
     parser.add_argument("--trace", action="store_true", help="print the counterexample")
@@ -266,8 +317,10 @@ def main():
     names, expected, _ = VARIANTS[options.variant]
     model = model_of(options.variant)
     steps, usual = {"ring.pml": ("OPS", 2), "evict.pml": ("OPS", 1),
-                    "levels.pml": ("LAST", 4), "lease.pml": ("LIVES", 3)}.get(model, ("E", 3))
-    if model in ("levels.pml", "evict.pml", "lease.pml") and options.ranks != 2:
+                    "levels.pml": ("LAST", 4), "lease.pml": ("LIVES", 3),
+                    "ranks.pml": ("LIVES", 2),
+                    "ranks_nodes.pml": ("LIVES", 3)}.get(model, ("E", 3))
+    if model in ("levels.pml", "evict.pml", "lease.pml", "ranks_nodes.pml") and options.ranks != 2:
         parser.error(f"{model} is a model of 2 ranks")
     epochs = options.epochs or usual
     defines = names.split()
@@ -281,9 +334,10 @@ def main():
         big = expected == "right" and (
             options.ranks > 3 or options.ranks > 2 and options.crashes > 1
             or options.variant == "evict_death" or model == "lease.pml"
+            or model in ("ranks.pml", "ranks_nodes.pml") and options.epochs
             or model == "levels.pml" and epochs > 3)
         build(folder, options.variant, defines, big, options.compact)
-        may_stop = model in ("evict.pml", "lease.pml")
+        may_stop = model in ("evict.pml", "lease.pml", "ranks.pml", "ranks_nodes.pml")
         verdict, states, seconds = verify(folder, options.compact, may_stop)
         if options.trace and verdict == "wrong":
             flags = [f"-D{define}" for define in defines]
