@@ -6,7 +6,7 @@
 
 #include <filesystem>
 #include <fstream>
-#include <numeric>
+#include <random>
 #include <set>
 
 #include "levels/manifest.hpp"
@@ -33,7 +33,7 @@ std::set<std::string> names_in(const std::string& directory) {
 
 class OtherRanks : public testing::Test {
  protected:
-  // Each rank has a node of its own, from node 0 on.
+  // Each rank has a node of its own, from node 0 on, as far as there are nodes.
   JobRun run_of(std::uint32_t ranks, std::uint64_t number) const {
     JobRun run{base_ / "nodes", ranks, test_seed() + 13 * number};
     run.levels = levels_;
@@ -41,7 +41,7 @@ class OtherRanks : public testing::Test {
     run.mode = number % 3 == 0 ? ArrayMode::twin : ArrayMode::copy;
     run.checksums = number % 2 == 0;
     run.nodes.resize(ranks);
-    std::iota(run.nodes.begin(), run.nodes.end(), 0U);
+    for (std::uint32_t rank = 0; rank < ranks; ++rank) run.nodes[rank] = rank % nodes_;
     return run;
   }
   void begin() const {
@@ -83,58 +83,28 @@ class OtherRanks : public testing::Test {
     EXPECT_EQ(again.restored, restored + 2);
   }
 
-  perdure_test::TemporaryDirectory base_;
-  std::string levels_ = "redundancy=off;drain=" + base_ / "drain" + ";every=1;patience=20s";
-};
-
-TEST_F(OtherRanks, go_on_from_a_drain_when_all_nodes_are_lost) {
-  const std::uint32_t step = slow_tests() ? 1 : 5;
-  std::uint64_t number = test_seed() % step;
-  for (std::uint32_t old = 1; old <= 8; ++old) {
-    for (std::uint32_t ranks = 1; ranks <= 8; ++ranks) {
-      if (old == ranks || number++ % step != 0) continue;
-      SCOPED_TRACE(std::to_string(old) + " to " + std::to_string(ranks));
-      begin();
-      JobRun run = run_of(old, number);
-      run.cells_of_ranks = true;
-      expect_right(run_job(run, 3));
-      for (std::uint32_t node = 0; node < old; ++node) lose(node);
-      change(run, ranks, 3);
-      if (HasFailure()) return;
+  // Every number of ranks up to 8 and every other; some of them, unless it is a long test.
+  template <typename Body>
+  void each_pair(std::uint64_t sampled, const Body& body) {
+    const std::uint64_t step = slow_tests() ? 1 : sampled;
+    std::uint64_t number = test_seed() % step;
+    for (std::uint32_t old = 1; old <= 8; ++old) {
+      for (std::uint32_t ranks = 1; ranks <= 8; ++ranks) {
+        if (old == ranks || number++ % step != 0) continue;
+        SCOPED_TRACE(std::to_string(old) + " to " + std::to_string(ranks));
+        begin();
+        body(old, ranks);
+        if (HasFailure()) return;
+      }
     }
   }
-}
-
-TEST_F(OtherRanks, go_on_from_rank_files_of_nodes_that_are_all_there) {
-  levels_ += ";drain_every=1000";
-  for (const auto& [old, ranks] : {std::pair{2U, 3U}, {1U, 4U}, {3U, 5U}}) {
-    SCOPED_TRACE(std::to_string(old) + " to " + std::to_string(ranks));
-    begin();
-    JobRun run = run_of(old, old);
-    run.cells_of_ranks = true;
-    expect_right(run_job(run, 3));
-    EXPECT_TRUE(drained().manifests.empty());
-    change(run, ranks, 3);
-  }
-}
-
-// The nodes that are left hold images and guards, and no rank's file of those that are lost.
-TEST_F(OtherRanks, go_on_from_images_that_are_rebuilt_after_nodes_were_lost) {
   struct Loss {
     std::string scheme;
     std::uint32_t old;
     std::vector<std::uint32_t> lost;
     std::uint32_t ranks;
   };
-  const std::vector<Loss> losses = {{"partner", 2, {1}, 1},    {"partner", 4, {1}, 3},
-                                    {"partner", 4, {0, 1}, 2}, {"xor:3", 3, {0}, 2},
-                                    {"xor:4", 4, {3}, 8},      {"xor:4", 8, {0, 7}, 6},
-                                    {"rs:2+2", 4, {0, 3}, 2},  {"rs:2+2", 4, {1}, 3},
-                                    {"rs:2+2", 4, {1, 2}, 7},  {"partner", 8, {0, 3, 6}, 5}};
-  for (const Loss& each : losses) {
-    SCOPED_TRACE(each.scheme + ", " + std::to_string(each.old) + " to " +
-                 std::to_string(each.ranks));
-    begin();
+  void change_after(const Loss& each) {
     levels_ = "redundancy=" + each.scheme + ";drain=" + base_ / "drain" +
               ";every=1;drain_every=1000;patience=20s";
     JobRun run = run_of(each.old, each.old);
@@ -163,8 +133,71 @@ TEST_F(OtherRanks, go_on_from_images_that_are_rebuilt_after_nodes_were_lost) {
     const JobResult again = run_job(changed, 1);
     expect_right(again);
     EXPECT_EQ(again.restored, 5U);
+  }
+
+  perdure_test::TemporaryDirectory base_;
+  std::string levels_ = "redundancy=off;drain=" + base_ / "drain" + ";every=1;patience=20s";
+  std::uint32_t nodes_ = 8;
+};
+
+TEST_F(OtherRanks, go_on_from_a_drain_when_all_nodes_are_lost) {
+  each_pair(5, [&](std::uint32_t old, std::uint32_t ranks) {
+    JobRun run = run_of(old, old + ranks);
+    run.cells_of_ranks = true;
+    expect_right(run_job(run, 3));
+    for (std::uint32_t node = 0; node < old; ++node) lose(node);
+    change(run, ranks, 3);
+  });
+}
+
+TEST_F(OtherRanks, go_on_from_rank_files_of_nodes_that_are_all_there) {
+  levels_ += ";drain_every=1000";
+  each_pair(7, [&](std::uint32_t old, std::uint32_t ranks) {
+    nodes_ = std::min(old, ranks);
+    JobRun run = run_of(old, old);
+    run.cells_of_ranks = true;
+    expect_right(run_job(run, 3));
+    EXPECT_TRUE(drained().manifests.empty());
+    change(run, ranks, 3);
+  });
+}
+
+// The nodes that are left hold images and guards, and no rank's file of those that are lost.
+TEST_F(OtherRanks, go_on_from_images_that_are_rebuilt_after_nodes_were_lost) {
+  const std::vector<Loss> losses = {{"partner", 2, {1}, 1},    {"partner", 4, {1}, 3},
+                                    {"partner", 4, {0, 1}, 2}, {"xor:3", 3, {0}, 2},
+                                    {"xor:4", 4, {3}, 8},      {"xor:4", 8, {0, 7}, 6},
+                                    {"rs:2+2", 4, {0, 3}, 2},  {"rs:2+2", 4, {1}, 3},
+                                    {"rs:2+2", 4, {1, 2}, 7},  {"partner", 8, {0, 3, 6}, 5}};
+  for (const Loss& each : losses) {
+    SCOPED_TRACE(each.scheme + ", " + std::to_string(each.old) + " to " +
+                 std::to_string(each.ranks));
+    begin();
+    change_after(each);
     if (HasFailure()) return;
   }
+}
+
+// Each scheme that the old ranks can have, on no more nodes than the new ones have, and one that is
+// lost.
+TEST_F(OtherRanks, go_on_from_images_of_every_number_and_every_scheme) {
+  std::mt19937_64 random(test_seed());
+  std::uint32_t tried = 0;
+  each_pair(9, [&](std::uint32_t old, std::uint32_t ranks) {
+    nodes_ = std::min(old, ranks + 1);
+    for (const auto& [scheme, members] :
+         {std::pair{"partner", 2U}, {"xor:3", 3U}, {"rs:2+2", 4U}}) {
+      const std::uint32_t on_one_node = (old + nodes_ - 1) / nodes_;
+      if (nodes_ < members || on_one_node * members > old) continue;
+      SCOPED_TRACE(scheme);
+      begin();
+      const auto lost = static_cast<std::uint32_t>(random() % nodes_);
+      change_after({scheme, old, {lost}, ranks});
+      ++tried;
+      if (HasFailure()) return;
+    }
+  });
+  EXPECT_GT(tried, 0U);
 }
 
 TEST_F(OtherRanks, go_on_where_all_see_one_directory_whatever_levels_there_are) {
