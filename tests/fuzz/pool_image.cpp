@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "base/checksum.hpp"
 #include "memory_device.hpp"
@@ -159,6 +160,7 @@ void repair_slot(Bytes& image, std::uint64_t at, const RegionHeaderFormat& heade
 VersionedArray* add_array(Pool& pool, const std::string& name, const ArrayShape& shape,
                           bool compare = false) {
   ArrayOptions options;
+  options.of_program = true;
   options.compare = compare;
   auto opened = pool.open_array(name, shape, options);
   PERDURE_ASSERT(opened.ok());
@@ -189,12 +191,19 @@ Bytes make_image(const ImageRequest& request) {
       add_array(*pool, "x", {ArrayType::byte, ArrayMode::log, checked, {100}}, true),
       add_array(*pool, "s", {ArrayType::int64, ArrayMode::flush, false, {4}}),
       add_array(*pool, "e", {ArrayType::int32, ArrayMode::copy, checked, {2, 0}})};
+  VersionedArray* gone = nullptr;
+  if (request.sizes) gone = add_array(*pool, "g", {ArrayType::byte, ArrayMode::copy, checked, {9}});
   PERDURE_ASSERT(pool->restart().ok());
   for (iteration = 1; iteration <= request.commits; ++iteration) {
     for (VersionedArray* array : arrays) {
       std::memset(array->working(), static_cast<int>(iteration), array->size_bytes());
     }
     PERDURE_ASSERT(pool->commit().ok());
+    if (!request.sizes) continue;
+    if (gone != nullptr) must(pool->close_array(std::exchange(gone, nullptr), true));
+    must(pool->resize_array(*arrays[0], {3 + iteration * 40 % 97, 4}, nullptr));
+    must(pool->resize_array(*arrays[1], {iteration * 25 % 70}, nullptr));
+    must(pool->resize_array(*arrays[2], {iteration % 2 == 0 ? 700U : 10U}, nullptr));
   }
   if (request.restores) {
     must(pool->restore(pool->versions().back().version));

@@ -16,6 +16,7 @@ struct ImageRequest {
   std::uint32_t slots = 3;
   unsigned commits = 4;
   bool restores = false;  // goes back to an older version and commits from there
+  bool sizes = false;     // arrays change their size with each version, and one is erased
   bool checksums = true;
   std::uint64_t slot_bytes = 1024;  // 256: the arrays are in a tree
 };

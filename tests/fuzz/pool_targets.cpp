@@ -45,6 +45,7 @@ struct Application {
   void open_all(Pool& pool, unsigned how) {
     for (const ArrayEntry& entry : arrays) {
       ArrayOptions options;
+      options.of_program = (how & older) == 0;
       options.part = entry.part;
       options.marks = entry.shape.mode == ArrayMode::log && (how & compares) == 0;
       options.compare = entry.shape.mode == ArrayMode::log && (how & compares) != 0;
@@ -54,6 +55,15 @@ struct Application {
     const auto fresh = pool.open_array("new", {ArrayType::int32, ArrayMode::copy, true, {33}}, {});
     if (fresh.ok()) open.push_back(fresh.value());
     for (auto& [name, bytes] : scalars) (void)pool.bind_scalar(name, bytes.data(), bytes.size());
+  }
+  // Where there is no room for it, all is as before.
+  void resize(Pool& pool, unsigned value) {
+    if (!open.empty() && pool.close_array(open.back(), true).ok()) open.pop_back();
+    for (VersionedArray* array : open) {
+      std::vector<std::uint64_t> extents = array->entry().shape.extents;
+      extents.front() = (extents.front() * 7 + value) % 101;
+      (void)pool.resize_array(*array, extents, nullptr);
+    }
   }
   void change(unsigned value) {
     for (VersionedArray* array : open) {
@@ -86,6 +96,7 @@ bool use_pool(Pool& pool, const MemoryDevice& device, Application& application, 
   if (!pool.restarted() && !pool.restart().ok()) return false;
   if ((how & opens_late) != 0) application.open_all(pool, how);
   for (unsigned commit = 0; commit < 3; ++commit) {
+    if ((which & 8) != 0) application.resize(pool, commit);
     application.change(commit + 7);
     const auto committed = pool.commit();
     if (!committed.ok()) return false;
@@ -124,9 +135,9 @@ std::vector<Bytes> pool_seeds() {
          {ImageRequest{}, ImageRequest{.slots = 2, .commits = 1},
           ImageRequest{.slots = 5, .commits = 7, .restores = true},
           ImageRequest{.slots = 4, .commits = 3, .checksums = false},
-          ImageRequest{.slot_bytes = 256},
+          ImageRequest{.slot_bytes = 256}, ImageRequest{.slots = 4, .commits = 5, .sizes = true},
           ImageRequest{.slots = 5, .commits = 7, .restores = true, .slot_bytes = 256}}) {
-      Bytes seed = {static_cast<std::byte>(how), std::byte{1}};
+      Bytes seed = {static_cast<std::byte>(how), static_cast<std::byte>(request.sizes ? 9U : 1U)};
       const Bytes image = make_image(request);
       seed.insert(seed.end(), image.begin(), image.end());
       seeds.push_back(std::move(seed));
