@@ -20,8 +20,8 @@ target_include_directories(perdure_xxhash SYSTEM INTERFACE ${PERDURE_XXHASH_INCL
 pkg_check_modules(SODIUM REQUIRED IMPORTED_TARGET libsodium)
 pkg_check_modules(ZSTD REQUIRED IMPORTED_TARGET libzstd)
 find_package(nlohmann_json 3.11 REQUIRED)
-find_package(CLI11 2.1 QUIET)
-if(CLI11_FOUND)
+if(PERDURE_TESTS OR PERDURE_APPS)
+  find_package(CLI11 2.1 REQUIRED)
   include(perdure_cli11)
 endif()
 

@@ -12,19 +12,12 @@
 include(CMakePackageConfigHelpers)
 
 # VELOC's client interface (docs/veloc.md) is perdure::veloc, and what it loads.
-set_target_properties(perdure_shared PROPERTIES EXPORT_NAME perdure)
-set(installed_libraries perdure_shared)
-set(packages perdure)
-set(veloc_libraries "")
-foreach(mpi IN LISTS PERDURE_MPI_LIBRARIES)
-  set_target_properties(perdure_mpi_shared_${mpi} PROPERTIES EXPORT_NAME mpi_${mpi})
-  set_target_properties(perdure_veloc_${mpi} PROPERTIES EXPORT_NAME veloc_${mpi})
-  list(APPEND installed_libraries perdure_mpi_shared_${mpi})
-  list(APPEND packages perdure_mpi_${mpi})
-  list(APPEND veloc_libraries perdure_veloc_${mpi})
-endforeach()
+list(TRANSFORM PERDURE_MPI_LIBRARIES PREPEND perdure_mpi_shared_ OUTPUT_VARIABLE mpi_libraries)
+set(installed_libraries perdure_shared ${mpi_libraries})
+list(TRANSFORM PERDURE_MPI_LIBRARIES PREPEND perdure_mpi_ OUTPUT_VARIABLE packages)
+list(PREPEND packages perdure)
+list(TRANSFORM PERDURE_MPI_LIBRARIES PREPEND perdure_veloc_ OUTPUT_VARIABLE veloc_libraries)
 if(PERDURE_MPI_LIBRARIES)
-  set_target_properties(perdure_veloc PROPERTIES EXPORT_NAME veloc)
   list(PREPEND veloc_libraries perdure_veloc)
   list(APPEND packages perdure_veloc)
 endif()
@@ -32,15 +25,13 @@ endif()
 set(package_version ${CMAKE_BINARY_DIR}/cmake/perdure-config-version.cmake)
 write_basic_package_version_file(${package_version} COMPATIBILITY SameMinorVersion)
 
-# perdure_install_interface(EXPORT LIBDIR INCLUDEDIR FORTRANDIR [NAMELINK_SKIP] [COMPONENT …]): what
-# programs are built with, by one rule for all that is installed. The last words are install()'s.
+# perdure_install_interface(EXPORT LIBDIR INCLUDEDIR FORTRANDIR [COMPONENT …] [LIBRARIES …]): what
+# programs are built with, by one rule for all that is installed. The last words are install()'s,
+# for all and for libraries.
 function(perdure_install_interface export libdir includedir fortrandir)
-  cmake_parse_arguments(arg "NAMELINK_SKIP" "" "" ${ARGN})
+  cmake_parse_arguments(arg "" "" "LIBRARIES" ${ARGN})
   set(how ${arg_UNPARSED_ARGUMENTS})
-  set(how_library ${how})
-  if(arg_NAMELINK_SKIP)
-    list(APPEND how_library NAMELINK_SKIP)
-  endif()
+  set(how_library ${how} ${arg_LIBRARIES})
   install(DIRECTORY include/perdure DESTINATION ${includedir} ${how}
           FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
   # Source, because a compiled module belongs to one compiler.

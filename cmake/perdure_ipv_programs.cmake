@@ -43,14 +43,6 @@ function(perdure_ipv_objects name variant)
       continue()
     endif()
     set_property(DIRECTORY APPEND PROPERTY PERDURE_IPV_OBJECTS ${object})
-    # These programs are compared: none may be faster for where the linker puts a function.
-    set(flags -std=c++20 -O3 -DNDEBUG -falign-functions=64 -falign-loops=32
-              -I${CMAKE_SOURCE_DIR}/apps -I${CMAKE_SOURCE_DIR}/include)
-    if(made MATCHES "_openmp$")
-      list(APPEND flags -fopenmp)
-    elseif(NOT parallel)
-      list(APPEND flags -DNPB_NO_PARALLEL_LOOPS)
-    endif()
     set(command ${compiler})
     if(made MATCHES "^ipv")
       list(APPEND command --ipv=all)
@@ -61,6 +53,14 @@ function(perdure_ipv_objects name variant)
       endif()
       set(command ${CMAKE_COMMAND} -E env PERDURE_PASS=${passes} ${compiler}
                   -fpass-plugin=$<TARGET_FILE:PerdurePass>)
+    endif()
+    # These programs are compared: none may be faster for where the linker puts a function.
+    set(flags -std=c++20 -O3 -DNDEBUG -falign-functions=64 -falign-loops=32
+              -I${CMAKE_SOURCE_DIR}/apps -I${CMAKE_SOURCE_DIR}/include)
+    if(made MATCHES "_openmp$")
+      list(APPEND flags -fopenmp)
+    elseif(NOT parallel)
+      list(APPEND flags -DNPB_NO_PARALLEL_LOOPS)
     endif()
     add_custom_command(OUTPUT ${object} VERBATIM
       COMMAND ${command} ${flags} -MD -MF ${object}.d -c ${path} -o ${object}
@@ -113,16 +113,14 @@ function(perdure_ipv_crash_program name library)
   perdure_crashing_program(${name}_crash ${name}_ipv ${library})
   perdure_test_entry(ipv_crash.${name} TIMEOUT 120 ENVIRONMENT PERDURE_IPV=helper=off,box_bytes=1
                      COMMAND ${name}_crash --images 3 -- ${ARGN} 3 --tier stream)
-  set(auto_iterations 24)  # two or four of each, and some after the choice
-  set(copy_iterations 5)
-  set(stream_iterations 5)
+  set(iterations 24)  # two or four of each, and some after the choice
   foreach(tier auto copy stream)
     foreach(beside off on)
       perdure_test_entry(ipv_crash.${name}.${tier}.${beside} SOAK TIMEOUT 1800
-        COMMAND ${name}_crash --images 20 --every-model -- ${ARGN} ${${tier}_iterations}
-                --tier ${tier}
+        COMMAND ${name}_crash --images 20 --every-model -- ${ARGN} ${iterations} --tier ${tier}
         ENVIRONMENT PERDURE_IPV=helper=${beside},box_bytes=1)
     endforeach()
+    set(iterations 5)
   endforeach()
 endfunction()
 
@@ -143,10 +141,10 @@ function(perdure_openmp_tests check name library count)
   endforeach()
   set(two_threads ENVIRONMENT OMP_NUM_THREADS=2 OMP_WAIT_POLICY=passive)
   # What is killed leaves a file of its OpenMP library in /dev/shm.
-  perdure_test_entry(${name}.openmp.restart TIMEOUT 300 ${two_threads}
-    COMMAND ${PERDURE_OWN_SHM} ${check} restart ipv ${count} ${program} ${ARGN} --tier stream)
-  perdure_test_entry(${name}.openmp.kill TIMEOUT 300 ${two_threads}
-    COMMAND ${PERDURE_OWN_SHM} ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/ipv/kill_program.py
+  perdure_test_entry(${name}.openmp.restart TIMEOUT 300 OWN_SHM ${two_threads}
+    COMMAND ${check} restart ipv ${count} ${program} ${ARGN} --tier stream)
+  perdure_test_entry(${name}.openmp.kill TIMEOUT 300 OWN_SHM ${two_threads}
+    COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/ipv/kill_program.py
             --kills 3 --markers $<TARGET_FILE:npb_markers_test> ${program} ${ARGN})
   perdure_crashing_program(${name}_openmp_crash ${name}_ipv_openmp ${library} ${PERDURE_LIBOMP})
   perdure_test_entry(ipv_crash.${name}.openmp TIMEOUT 120

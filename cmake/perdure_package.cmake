@@ -20,12 +20,11 @@ set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${CMAKE_BINARY_DIR}/src/capi
                                                 ${CMAKE_BINARY_DIR}/trace/lib)
 set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "python3-numpy")
 set(CPACK_DEBIAN_PACKAGE_SUGGESTS "mpich, openmpi-bin, clang-19")
-set(CPACK_DEBIAN_PACKAGE_DEPENDS "")
+set(CPACK_DEBIAN_PACKAGE_DEPENDS "${PERDURE_COMMAND_PYTHON}")
 if(TARGET _core)
-  set(CPACK_DEBIAN_PACKAGE_DEPENDS "${PERDURE_COMMAND_PYTHON}")
   # Debian's python3 looks into its own folders only, and is led to this one.
-  file(WRITE ${CMAKE_BINARY_DIR}/debian/dist-packages/perdure.pth
-       "/usr/${CMAKE_INSTALL_LIBDIR}/perdure/python\n")
+  file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/debian/dist-packages/perdure.pth
+       CONTENT "/usr/${CMAKE_INSTALL_LIBDIR}/perdure/python\n")
   set(CPACK_INSTALLED_DIRECTORIES
       "${CMAKE_BINARY_DIR}/debian/dist-packages;usr/lib/python3/dist-packages")
 endif()

@@ -15,23 +15,19 @@ target_compile_options(perdure_build_flags INTERFACE
   $<$<BOOL:${PERDURE_WERROR}>:-Werror>
   -ffunction-sections -fdata-sections)
 target_link_options(perdure_build_flags INTERFACE LINKER:--gc-sections)
+set(sanitizers "")
 if(PERDURE_SANITIZER STREQUAL "coverage")
-  target_compile_options(perdure_build_flags INTERFACE --coverage)
-  target_link_options(perdure_build_flags INTERFACE --coverage)
+  set(sanitizers --coverage)
 elseif(PERDURE_SANITIZER STREQUAL "fuzz")
-  set(sanitizers -fsanitize=address,undefined,fuzzer-no-link -fno-sanitize-recover=all
-                 -fno-omit-frame-pointer)
-  target_compile_options(perdure_build_flags INTERFACE ${sanitizers})
-  target_link_options(perdure_build_flags INTERFACE ${sanitizers})
+  set(sanitizers -fsanitize=address,undefined,fuzzer-no-link)
 elseif(PERDURE_SANITIZER)
-  target_compile_options(perdure_build_flags INTERFACE -fsanitize=${PERDURE_SANITIZER}
-    -fno-sanitize-recover=all -fno-omit-frame-pointer)
-  target_link_options(perdure_build_flags INTERFACE -fsanitize=${PERDURE_SANITIZER})
-  # GCC says that ThreadSanitizer does not see fences, and may report what they order.
-  if(PERDURE_SANITIZER STREQUAL "thread")
-    target_compile_options(perdure_build_flags INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-tsan>)
-  endif()
-  # The checks leave GCC 12 paths on which it believes a string to be longer than its array.
-  target_compile_options(perdure_build_flags INTERFACE
-    $<$<CXX_COMPILER_ID:GNU>:-Wno-stringop-overread>)
+  set(sanitizers -fsanitize=${PERDURE_SANITIZER})
 endif()
+target_link_options(perdure_build_flags INTERFACE ${sanitizers})
+if(PERDURE_SANITIZED)
+  # GCC says that ThreadSanitizer does not see fences, and may report what they order. The checks
+  # leave GCC 12 paths on which it believes a string to be longer than its array.
+  list(APPEND sanitizers -fno-sanitize-recover=all -fno-omit-frame-pointer
+              $<$<CXX_COMPILER_ID:GNU>:-Wno-tsan> $<$<CXX_COMPILER_ID:GNU>:-Wno-stringop-overread>)
+endif()
+target_compile_options(perdure_build_flags INTERFACE ${sanitizers})

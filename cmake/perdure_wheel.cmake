@@ -9,7 +9,7 @@
 set(in_wheel COMPONENT python EXCLUDE_FROM_ALL)
 
 perdure_install_interface(perdure_wheel_targets perdure/lib perdure/include perdure/share/perdure
-                          NAMELINK_SKIP ${in_wheel})
+                          ${in_wheel} LIBRARIES NAMELINK_SKIP)
 perdure_pkg_config(${PERDURE_WHEEL_FILES}/lib/pkgconfig ../.. lib include bin share/perdure
                    lib/cmake/perdure)
 install(FILES ${written} DESTINATION perdure/lib/pkgconfig ${in_wheel})
@@ -28,15 +28,16 @@ if(compiler_libraries)
   install(DIRECTORY ${CMAKE_BINARY_DIR}/trace/lib/perdure_instead_of_tsan
           DESTINATION perdure/lib ${in_wheel})
 endif()
-set(pass "")
-if(TARGET PerdurePass)
-  set(pass PerdurePass)
-  install(TARGETS PerdurePass LIBRARY DESTINATION perdure/lib ${in_wheel})
-endif()
 
 set(linked ${installed_libraries} ${compiler_libraries})
+set(loaded ${veloc_libraries})
 if(veloc_libraries)
   list(APPEND linked perdure_veloc)
+  list(APPEND loaded perdure_preload)
+endif()
+if(TARGET PerdurePass)
+  list(APPEND loaded PerdurePass)
+  install(TARGETS PerdurePass LIBRARY DESTINATION perdure/lib ${in_wheel})
 endif()
 foreach(target IN LISTS linked)
   set(script ${PERDURE_WHEEL_FILES}/lib/$<TARGET_LINKER_FILE_NAME:${target}>)
@@ -44,9 +45,4 @@ foreach(target IN LISTS linked)
   install(FILES ${script} DESTINATION perdure/lib ${in_wheel})
 endforeach()
 
-set(preloaded "")
-if(veloc_libraries)
-  set(preloaded perdure_preload)
-endif()
-add_custom_target(python_package DEPENDS _api_stub _core_stub perdure_keeper ${linked}
-                                         ${veloc_libraries} ${preloaded} ${pass})
+add_custom_target(python_package DEPENDS _api_stub _core_stub perdure_keeper ${linked} ${loaded})

@@ -2,6 +2,7 @@
 //
 // BVGraphs: what is written is read, in every form and whatever the number of parts; what is
 // damaged is an error with its place or another graph, and never anything else.
+// ctest: SOURCES testing/bvgraph_writer.cpp
 #include "bvgraph.hpp"
 
 #include <gtest/gtest.h>
@@ -11,6 +12,7 @@
 #include <set>
 
 #include "input_file.hpp"
+#include "source_tree.hpp"
 #include "test_folder.hpp"
 #include "test_seed.hpp"
 #include "testing/bvgraph_writer.hpp"
@@ -287,7 +289,8 @@ TEST_F(DamagedGraph, is_an_error_or_a_graph_whatever_bytes_are_flipped) {
 
 TEST(Cnr2000, has_the_nodes_and_arcs_that_its_publisher_counted) {
   const char* named = std::getenv("PERDURE_TEST_GRAPH");
-  const std::string base = bvgraph_basename(named != nullptr ? named : GRAPHS_TEST_GRAPH);
+  const std::string base =
+      bvgraph_basename(named != nullptr ? named : perdure::source_file("../shared/data/cnr-2000"));
   if (!std::filesystem::exists(base + ".graph")) {
     GTEST_SKIP() << "no " << base << ".graph; name one by PERDURE_TEST_GRAPH";
   }

@@ -2,6 +2,7 @@
 //
 // Data checksums: XXH3 is that of the library, whatever instructions compute it; pieces add up to
 // blocks; and the choice is the fastest.
+// ctest: NAME base_test
 #include "base/data_checksum.hpp"
 
 #include <gtest/gtest.h>

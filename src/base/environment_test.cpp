@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// ctest: NAME base_test
 #include "base/environment.hpp"
 #include "temporary_directory.hpp"
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Facts: medians and quartiles, claims that hold or not, and one line of JSON each.
+// ctest: NAME base_test
 #include "base/fact.hpp"
 
 #include <gtest/gtest.h>

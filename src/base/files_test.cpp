@@ -2,6 +2,7 @@
 //
 // files: what a name leads to is not trusted. Attacks are made by a second user where the test
 // runs as root; otherwise those tests are skipped.
+// ctest: NAME base_test
 #include "base/files.hpp"
 #include "temporary_directory.hpp"
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Locks: who else holds one, on what file system, and what a forked child gets of them.
+// ctest: LABELS truth ALONE
 #include "base/file_handle.hpp"
 #include "base/files.hpp"
 #include "temporary_directory.hpp"

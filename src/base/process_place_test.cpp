@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // The file of a process in a job.
+// ctest: NAME base_test
 #include "base/process_place.hpp"
 
 #include <gtest/gtest.h>

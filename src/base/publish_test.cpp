@@ -2,6 +2,7 @@
 //
 // publish: of several that publish one name one succeeds, also where the file system can't rename
 // over nothing. A program of its own: it defines system calls, which pretend such file systems.
+// ctest: LABELS truth ALONE
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>

@@ -10,12 +10,14 @@
 #include <optional>
 #include <string>
 
+#include "source_tree.hpp"
+
 namespace perdure {
 namespace {
 
 TEST(Quantities, are_read_as_the_table_for_python_and_this_says) {
-  std::ifstream table(PERDURE_QUANTITIES);
-  ASSERT_TRUE(table.is_open()) << PERDURE_QUANTITIES;
+  std::ifstream table(source_file("tests/grammar/quantities.txt"));
+  ASSERT_TRUE(table.is_open());
   int cases = 0;
   for (std::string line; std::getline(table, line);) {
     if (line.empty() || line.front() == '#') continue;

@@ -2,6 +2,7 @@
 //
 // The service of parts among strangers: whoever doesn't know the job's token reads, writes and
 // stops nothing, whatever he says, and a client tells an impostor nothing.
+// ctest: NAME cache_hostile_test LABELS hostile
 #include <gtest/gtest.h>
 #include <unistd.h>
 

@@ -2,6 +2,7 @@
 //
 // The state of capped clocks, left behind by somebody who means harm to whoever restores: root, in
 // a job's prologue.
+// ctest: NAME energy_hostile_test LABELS hostile
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sched.h>

@@ -2,6 +2,7 @@
 //
 // Writer tokens, reports and files to measure with, where another user got there first: the job
 // goes on at once, and nothing of anybody's is overwritten.
+// ctest: NAME energy_hostile_test
 #include <fcntl.h>
 #include <gtest/gtest.h>
 

@@ -2,6 +2,7 @@
 //
 // Plans and profiles of tests/schemas: the good ones are read, and what a case takes away or
 // mistypes is refused. tests/python/test_schemas.py reads the same cases, and the schemas.
+// ctest: NAME energy_settings_test
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -9,6 +10,7 @@
 #include <string>
 
 #include "energy/settings.hpp"
+#include "source_tree.hpp"
 
 namespace perdure::energy {
 namespace {
@@ -16,7 +18,7 @@ namespace {
 using Json = nlohmann::json;
 
 Json document(const std::string& name) {
-  std::ifstream file(std::string(PERDURE_SCHEMA_CASES) + "/" + name + ".json");
+  std::ifstream file(source_file("tests/schemas/" + name + ".json"));
   EXPECT_TRUE(file.is_open()) << name;
   return Json::parse(file);
 }

@@ -2,6 +2,7 @@
 //
 // Each of ipv.O1 to ipv.O7; tests/ipv/readers.py has programs. ipv.O8 and what MPI_Init
 // brings along need an MPI library, as there.
+// ctest: LABELS truth
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <signal.h>

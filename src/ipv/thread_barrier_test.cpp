@@ -6,6 +6,7 @@
 // store is on the way for longer than a barrier takes that does nothing: of such barriers an
 // attempt on an idle machine finds some rounds in which neither saw the other. On a busy machine
 // few processors are idle, so there are several attempts, each a process of its own.
+// ctest: SERIAL
 #include "ipv/thread_barrier.hpp"
 
 #include <gtest/gtest.h>

@@ -2,6 +2,7 @@
 //
 // Which level a start takes its version from: of every small world, and of random larger ones, what
 // is chosen is the newest of all that count, as these are listed one by one here.
+// ctest: NAME levels_plan_test
 #include "levels/choice.hpp"
 
 #include <gtest/gtest.h>
@@ -355,7 +356,7 @@ TEST(Choice, is_right_in_random_worlds_of_three_runs_with_guards_and_two_drains)
   }
 }
 
-// levels.A4.
+// levels.A1.
 TEST(Choice, is_an_image_in_a_later_incarnation_where_some_rank_is_ahead_of_the_pool) {
   World world;
   world.files = Made{0, 2};

@@ -2,6 +2,7 @@
 //
 // The drain is killed, or its device fails, at every call that changes something on the level: at
 // every such point the newest version that had a manifest can be read, and the next drain goes on.
+// ctest: IN fault_calls LONG 1800
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>

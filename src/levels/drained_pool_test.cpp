@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // What a drain has of a pool, reported and read as the pool's own files are.
+// ctest: NAME levels_drain_test
 #include "levels/drained_pool.hpp"
 
 #include <gtest/gtest.h>

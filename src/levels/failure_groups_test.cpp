@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Schemes and failure groups: who guards whom survives the loss of any node, or is refused.
+// ctest: NAME levels_groups_test
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Leases and lineages: who may drain to a level, and whose versions a run sees and removes.
+// ctest: LABELS truth
 #include "levels/lease.hpp"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Level files: what they hold is whole or not there, whatever was cut short, flipped or planted.
+// ctest: NAME levels_file_test
 #include "levels/level_file.hpp"
 
 #include <gtest/gtest.h>

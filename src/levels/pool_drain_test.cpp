@@ -2,6 +2,7 @@
 //
 // Draining pools that no process uses, node by node: what is on the level after it, and what is
 // left out.
+// ctest: NAME levels_drain_test
 #include "levels/pool_drain.hpp"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Which version all ranks can have, from every set of files that nodes may have left.
+// ctest: NAME levels_plan_test LABELS truth
 #include "levels/recovery_plan.hpp"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // The one grammar of what is kept on other levels.
+// ctest: NAME levels_plan_test
 #include "levels/settings.hpp"
 
 #include <gtest/gtest.h>

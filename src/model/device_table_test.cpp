@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // The device table: what is compiled in is complete, and every mistake gets a clear message.
+// ctest: NAME model_test
 #include "model/device_table.hpp"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Which MPI a process has, from what its library says, and what is said where it is not served.
+// ctest: NAME mpi_process_test
 #include "mpi/process_mpi.hpp"
 
 #include <gtest/gtest.h>

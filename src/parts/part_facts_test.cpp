@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// ctest: NAME parts_facts_test
 #include "parts/part_facts.hpp"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Arrays whose buffer is memory of a GPU, on a driver that needs none.
+// ctest: LONG 600
 #include <list>
 #include <map>
 #include <random>

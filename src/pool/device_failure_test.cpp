@@ -2,6 +2,7 @@
 //
 // Arrays in memory of a GPU whose driver refuses, fails, or has no room: the version before stays
 // the newest and whole, and nothing is kept that was taken.
+// ctest: LABELS truth
 #include "device/testing/fake_gpu.hpp"
 #include "pool/copy_check.hpp"
 #include "pool/testing/pool_fixture.hpp"

@@ -3,6 +3,7 @@
 // Collective calls that do not belong together: every pair of them, on 2 and 4 ranks that are
 // threads. An error on all ranks that names both calls; no version is made, or lost, by it; and
 // what all call next is done.
+// ctest: LABELS truth
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Page sets, against a plain list; and the checksums of blocks that are made of those of pages.
+// ctest: NAME pool_arrays_test
 #include "pool/page_set.hpp"
 
 #include <gtest/gtest.h>

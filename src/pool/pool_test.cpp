@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Pool: what a user may and may not do, and what comes back, on a device in memory.
+// ctest: LONG 600
 #include <gtest/gtest.h>
 
 #include <array>

@@ -2,6 +2,7 @@
 //
 // Arrays that change their size: in every mode, within the room that there is and beyond it,
 // between versions that are kept, and while one is being saved.
+// ctest: LABELS truth
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <unistd.h>

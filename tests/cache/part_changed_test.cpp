@@ -3,6 +3,7 @@
 // Processes that are killed while they write and write back, at random times and at each step of a
 // write-back: what they leave is never taken for somebody else's change of the file, and a change
 // by somebody else always is.
+// ctest: TIMEOUT 300 LONG 1800
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>

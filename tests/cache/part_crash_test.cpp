@@ -9,6 +9,7 @@
 //
 // The oracle knows nothing of grains or journals. It keeps, for each byte, the values that it may
 // have: that of its last durable acknowledgement, and all that were written since.
+// ctest: DEPS cache crash_device ALONE TIMEOUT 300 LONG 1800
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/syscall.h>

@@ -3,6 +3,7 @@
 // Processes that die in the middle of what they have alone, at a chosen point: those that share the
 // part go on, and nothing is torn or lost (cache_part.hpp, cache.P10 and cache.P11); a part of
 // which all are dying is waited for and recovered.
+// ctest: TIMEOUT 60
 #include <gtest/gtest.h>
 #include <sys/file.h>
 #include <sys/ptrace.h>

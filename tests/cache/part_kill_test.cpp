@@ -3,6 +3,7 @@
 // Kills: processes that write to a part, and write it back, die by SIGKILL at a random moment; then
 // recovery, which is killed too, must give the cached file every acknowledged write, and small ones
 // whole or not at all.
+// ctest: TIMEOUT 300 LONG 1800
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>

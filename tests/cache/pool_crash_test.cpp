@@ -7,6 +7,7 @@
 // too. The file has a part, or two of two nodes, which recover in any order.
 //
 // The oracle keeps the whole file at each version and knows nothing of grains.
+// ctest: DEPS cache crash_device TIMEOUT 300 LONG 1800
 #include <gtest/gtest.h>
 
 #include <functional>

@@ -3,6 +3,7 @@
 // Processes that write to a file that is committed with a pool, die by SIGKILL at a random moment,
 // also amid a commit: recovery, which is killed too, gives the file byte for byte as it was at the
 // version that the pool has.
+// ctest: TIMEOUT 120
 #include <gtest/gtest.h>
 #include <pthread.h>
 #include <sys/mman.h>

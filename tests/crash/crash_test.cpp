@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Every crash image of small runs, in each mode and atomicity model, recovers to the right version.
+// ctest: TIMEOUT 300
 #include <gtest/gtest.h>
 
 #include <iostream>

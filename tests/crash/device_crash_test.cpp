@@ -2,6 +2,7 @@
 //
 // Arrays in memory of a GPU: every crash image of a run recovers to the right version, whether what
 // the GPU has transferred reached the medium or not.
+// ctest: NAME crash_device_test DEPS pool crash_device LABELS truth
 #include <iostream>
 #include <random>
 

@@ -3,6 +3,7 @@
 // A job with an array in memory of a GPU is killed at each call of the driver, and in the middle of
 // each transfer: what a run without a GPU finds afterwards is a version that was acknowledged, or
 // the one that was under way, whole.
+// ctest: LIBS perdure_shared LABELS truth TIMEOUT 300
 #include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>

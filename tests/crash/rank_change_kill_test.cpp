@@ -3,6 +3,7 @@
 // A job on another number of ranks is killed at every call that changes a file, and at every call
 // of a device, with ranks that come at other times to each exchange; and files fail. What is found
 // then is the old pool or the new one, whole, and every number of ranks goes on with it.
+// ctest: DEPS rank_job levels IN fault_calls LABELS truth TIMEOUT 600
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>

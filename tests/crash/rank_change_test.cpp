@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Another number of ranks: what comes back is what a gather by hand would give.
+// ctest: DEPS rank_job LABELS truth TIMEOUT 300
 #include <gtest/gtest.h>
 
 #include <filesystem>

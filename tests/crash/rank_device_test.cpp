@@ -2,6 +2,7 @@
 //
 // Another number of ranks, whose arrays are in memory of devices: of two GPUs in the process, each
 // of several ranks, or of a device that functions of the program reach.
+// ctest: DEPS rank_job ALONE LABELS truth
 #include <gtest/gtest.h>
 
 #include "device/testing/fake_gpu.hpp"

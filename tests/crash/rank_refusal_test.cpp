@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Another number of ranks: what is refused, by which name, and that the old pool stays as it was.
+// ctest: NAME crash_rank_change_test
 #include <gtest/gtest.h>
 
 #include <cstring>

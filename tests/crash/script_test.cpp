@@ -2,6 +2,7 @@
 //
 // Scripts of commits, restores, deletions and changing arrays: from every crash image of one rank
 // and of two, the newest version and all that can be restored are what the ledger says.
+// ctest: TIMEOUT 300 LONG 1800 COST 40
 #include <gtest/gtest.h>
 
 #include <cctype>

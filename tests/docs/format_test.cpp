@@ -30,6 +30,7 @@
 #include "pool/slot_format.hpp"
 #include "pool/state_word.hpp"
 #include "pool/unopened_note_format.hpp"
+#include "source_tree.hpp"
 #include "trace/trace_format.hpp"
 #include "veloc/checkpoint_format.hpp"
 
@@ -505,7 +506,7 @@ Row cells_of(const std::string& line) {
 // Every table row that begins with a number or a name, by the heading above it.
 std::map<std::string, std::vector<Row>> tables_of_page() {
   std::map<std::string, std::vector<Row>> tables;
-  std::ifstream page(PERDURE_FORMAT_PAGE);
+  std::ifstream page(source_file("docs/format.md"));
   std::string heading;
   for (std::string line; std::getline(page, line);) {
     if (line.starts_with("#")) heading = line.substr(line.find_first_not_of("# "));

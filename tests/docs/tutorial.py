@@ -2,15 +2,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Does what a page says, command by command, and compares what is printed.
 
-    tutorial.py BUILD PAGE FILE…
+    tutorial.py BUILD PAGE
 
 A block ```console of the page has commands, which begin with "$ ", and below each what it prints:
 all lines in their order, where a line "…" stands for any lines, "…" in a line for any text, and
 blanks for any blanks: a table is padded on a screen only. A block ```diff is the difference
-between two of the files, alone, with three lines around it, or within the whole. All runs in an
-empty folder with the files in it, and with the commands of the build tree on the path; mpicc,
-mpifort, mpiexec and h5pcc are those of MPICH there, and Python finds Perdure as if it were
-installed. A page that makes namespaces is skipped, with exit code 77, where the kernel refuses it.
+between two files, alone, with three lines around it, or within the whole. All runs in a folder with
+the files of examples/, and with the commands of the build tree on the path; mpicc, mpifort, mpiexec
+and h5pcc are those of MPICH there, and Python finds Perdure as if it were installed. A page that
+makes namespaces is skipped, with exit code 77, where the kernel refuses it.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def refused_namespaces(blocks: list[tuple[str, str]]) -> str | None:
     return done.stderr.strip() if done.returncode else None
 
 
-def main(build: Path, page: Path, files: list[Path]) -> None:
+def main(build: Path, page: Path) -> None:
     blocks = BLOCK.findall(page.read_text())
     if len(blocks) < 2:
         sys.exit(f"{page} has no commands")
@@ -106,14 +106,12 @@ def main(build: Path, page: Path, files: list[Path]) -> None:
         sys.exit(77)
     with tempfile.TemporaryDirectory(dir=os.environ.get("PERDURE_TEST_DIR")) as name:
         folder = Path(name) / "work"
-        folder.mkdir()
+        shutil.copytree(ROOT / "examples", folder)
         make_commands(Path(name) / "bin")
         path = f"{name}/bin:{build / 'trace/bin'}:{ROOT}:{os.environ['PATH']}"
         environment = {**os.environ, "COLUMNS": "100", "CPATH": str(ROOT / "include"),
                        "PERDURE_BUILD": str(build), "PATH": path,
                        "PYTHONPATH": f"{build / 'python'}:{ROOT / 'python'}"}  # fmt: skip
-        for file in files:
-            shutil.copy(file, folder)
         for kind, block in blocks:
             if kind == "diff":
                 check_difference(block, folder)
@@ -123,4 +121,4 @@ def main(build: Path, page: Path, files: list[Path]) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]).resolve(), Path(sys.argv[2]), [Path(each) for each in sys.argv[3:]])
+    main(Path(sys.argv[1]).resolve(), Path(sys.argv[2]))

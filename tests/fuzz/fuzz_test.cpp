@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/clock.hpp"
+#include "source_tree.hpp"
 #include "targets.hpp"
 
 namespace perdure::fuzz {
@@ -85,7 +86,8 @@ TEST_P(Fuzz, accepts_some_of_its_seeds) {
 }
 
 TEST_P(Fuzz, survives_what_was_found_before) {
-  const std::filesystem::path found = std::filesystem::path(PERDURE_FUZZ_FOUND) / GetParam().name;
+  const std::filesystem::path found =
+      source_file(std::string("tests/fuzz/found/") + GetParam().name);
   std::error_code none;
   for (const auto& entry : std::filesystem::directory_iterator(found, none)) {
     std::printf("%s\n", entry.path().filename().c_str());

@@ -17,6 +17,7 @@
 #include <sstream>
 
 #include "sim/run.hpp"
+#include "source_tree.hpp"
 #include "trace/writer.hpp"
 
 namespace perdure::sim {
@@ -103,7 +104,7 @@ void check(const std::filesystem::path& path) {
 
 TEST(Golden, every_trace_costs_what_was_computed_by_hand) {
   std::size_t files = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(PERDURE_GOLDEN_DIRECTORY)) {
+  for (const auto& entry : std::filesystem::directory_iterator(source_file("tests/golden"))) {
     if (entry.path().extension() != ".golden") continue;
     check(entry.path());
     ++files;

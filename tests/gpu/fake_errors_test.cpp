@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // What the fake driver refuses, fails and dies of; and kernels, which it runs from their text.
+// ctest: NAME gpu_fake_test
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,6 +13,7 @@
 
 #include "base/data_checksum.hpp"
 #include "fake_test.hpp"
+#include "source_tree.hpp"
 #include "test_seed.hpp"
 
 namespace fake {
@@ -20,7 +22,7 @@ namespace {
 constexpr std::size_t block = 65536;
 
 std::string kernels_text() {
-  std::ifstream file(PERDURE_KERNELS);
+  std::ifstream file(perdure::source_file("src/device/kernels.ptx"));
   std::stringstream text;
   text << file.rdbuf();
   return text.str();

@@ -2,6 +2,7 @@
 //
 // Memory that the fake driver knows: what the real one refuses is refused, and what a processor
 // cannot access here neither.
+// ctest: NAME gpu_fake_test
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <sys/uio.h>

@@ -2,6 +2,7 @@
 //
 // The order of what streams of the fake driver do: nothing but what the program asked for, so that
 // a missing event shows.
+// ctest: NAME gpu_fake_test
 #include <atomic>
 #include <chrono>
 #include <thread>

@@ -22,6 +22,7 @@
 
 #include "address.hpp"
 #include "cuda_driver.h"
+#include "source_tree.hpp"
 
 namespace {
 
@@ -58,7 +59,7 @@ CudaStreamHandle new_stream(unsigned flags = CUDA_STREAM_NON_BLOCKING) {
   return stream;
 }
 CudaFunctionHandle kernel(const char* name) {
-  std::ifstream file(PERDURE_KERNELS);
+  std::ifstream file(perdure::source_file("src/device/kernels.ptx"));
   std::stringstream text;
   text << file.rdbuf();
   CudaModuleHandle module = nullptr;

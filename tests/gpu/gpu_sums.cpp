@@ -19,6 +19,7 @@
 
 #include "base/data_checksum.hpp"
 #include "cuda_driver.h"
+#include "source_tree.hpp"
 #include "test_seed.hpp"
 
 namespace {
@@ -74,7 +75,7 @@ Gpu open_gpu() {
   }
   check(cuDevicePrimaryCtxRetain(&context, 0), "cuDevicePrimaryCtxRetain");
   check(cuCtxSetCurrent(context), "cuCtxSetCurrent");
-  std::ifstream file(PERDURE_KERNELS);
+  std::ifstream file(perdure::source_file("src/device/kernels.ptx"));
   std::stringstream text;
   text << file.rdbuf();
   check(cuModuleLoadData(&module, text.str().c_str()), "cuModuleLoadData");

@@ -2,6 +2,7 @@
 //
 // The kernels' text as it is committed, run instruction by instruction, against what the library
 // computes on the processor.
+// ctest: DEPS base LIBS perdure_ptx perdure_source_tree
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -13,6 +14,7 @@
 #include "address.hpp"
 #include "base/data_checksum.hpp"
 #include "ptx_run.hpp"
+#include "source_tree.hpp"
 #include "test_seed.hpp"
 
 namespace fake {
@@ -48,7 +50,7 @@ class Arrays : public Memory {
 };
 
 std::string kernels_text() {
-  std::ifstream file(PERDURE_KERNELS);
+  std::ifstream file(perdure::source_file("src/device/kernels.ptx"));
   std::stringstream text;
   text << file.rdbuf();
   return text.str();

@@ -3,6 +3,7 @@
 // Crash sweep: at every fence of a run, in every tier and with either lag, each image that a crash
 // could leave recovers to the version before or the one that is being made, and never to less than
 // a returned one. Some images are gone on from with the whole runtime.
+// ctest: TIMEOUT 300 LONG 1800
 #include <gtest/gtest.h>
 
 #include <mutex>

@@ -3,6 +3,7 @@
 // Objects in memory of the program's own, which it frees, reallocates or unmaps while they are
 // objects: they end, and the versions hold what was in them. And objects that share their last page
 // with somebody else. Through perdure.h, on a pool in a directory.
+// ctest: DEPS shared
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/wait.h>

@@ -2,6 +2,7 @@
 //
 // Stores that nobody announced, reads while views change, faults that are not ours, and the kernel,
 // which can't store to what is protected. Through perdure.h, on a pool in a directory.
+// ctest: DEPS shared
 #include <gtest/gtest.h>
 #include <setjmp.h>
 #include <signal.h>

@@ -2,6 +2,7 @@
 //
 // What a program can do wrong with perdure_ipv.h: each gives its code and a sentence, and harms
 // nothing. And what works that looks odd.
+// ctest: DEPS shared
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 

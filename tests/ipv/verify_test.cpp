@@ -2,6 +2,7 @@
 //
 // PERDURE_IPV=verify=on: faults of the runtime and of code that announces boxes are planted, and
 // the persistence point must name the object, the byte, the version and both values.
+// ctest: LABELS truth
 #include <gtest/gtest.h>
 
 #include <cstring>

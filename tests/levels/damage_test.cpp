@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Files of a job that are damaged, on its nodes and in its drain: what a start refuses, takes and
-// keeps (restart.hpp, levels.A8 and levels.A10).
+// keeps (restart.hpp, levels.A8).
+// ctest: LABELS truth COST 20
 #include <fstream>
 
 #include "levels/manifest.hpp"

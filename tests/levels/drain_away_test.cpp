@@ -3,6 +3,7 @@
 // A drain whose file system is read-only, full or not mounted: at a start that does not need it, at
 // one that does, and while a job runs. An empty directory on which nothing is mounted looks like a
 // drain that was never used: who has a pool that was drained there knows better.
+// ctest: LABELS truth
 #include <sched.h>
 #include <sys/mount.h>
 

@@ -2,6 +2,7 @@
 //
 // Jobs on several nodes with a cached file that is committed with their pool: nodes are lost, come
 // back with parts of long ago, or the job is killed at every step of its restart.
+// ctest: DEPS levels cache TIMEOUT 280 LONG 1800
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/wait.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // What a start has given up, because it could not have it, does not come back when nodes do.
+// ctest: ALONE LABELS truth COST 20
 #include <sys/syscall.h>
 
 #include <ctime>

@@ -2,6 +2,7 @@
 //
 // Jobs on several nodes whose ranks move, whose restores are cut short, or that are killed while
 // their pool is made: what each restart finds.
+// ctest: NAME levels_jobs_test TIMEOUT 300 LONG 1800
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>

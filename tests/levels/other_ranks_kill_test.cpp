@@ -3,6 +3,7 @@
 // A job of another number of ranks, on nodes with directories of their own, is killed at every call
 // that changes a file of a node or of the drain. What comes back then, on whatever number of ranks
 // and with whatever nodes lost, is the old version or the new one, whole.
+// ctest: DEPS rank_job levels IN fault_calls LABELS truth TIMEOUT 300 LONG 7200
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>

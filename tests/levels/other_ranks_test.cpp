@@ -2,6 +2,7 @@
 //
 // Another number of ranks, of a job whose nodes have directories of their own: what comes back from
 // a drain, or from what the nodes hold after some were lost, is what a gather by hand would give.
+// ctest: DEPS rank_job levels LABELS truth TIMEOUT 300 LONG 1800
 #include <gtest/gtest.h>
 
 #include <filesystem>

@@ -3,6 +3,7 @@
 // A cached file that one rank committed with its pool, and two ranks that go on with the pool: the
 // file is recovered first. They are killed at every call that changes a file, or files fail; pool
 // and file are at one version then, the old ranks' or the new ones'.
+// ctest: DEPS levels cache IN fault_calls LABELS truth TIMEOUT 300 LONG 1800
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>

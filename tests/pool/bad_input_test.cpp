@@ -2,6 +2,7 @@
 //
 // Pools that are wrong, foreign, cut, flipped, missing, locked or full: an error that names what
 // was found, or the right answer; and nothing is lost by trying.
+// ctest: DEPS pool LIBS perdure_shared IN pool_outside
 #include <gtest/gtest.h>
 #include <sys/mount.h>
 #include <sys/wait.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // perdure.h on a file, as a C program uses it: what is committed comes back in the next run.
+// ctest: NAME pool_c_test
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // perdure.hpp as a C++ program uses it. Links nothing but the library, as users do.
+// ctest: NAME pool_cpp_test
 #include "perdure/perdure.hpp"
 
 #include <gtest/gtest.h>

@@ -2,6 +2,7 @@
 //
 // Buffers of the application's own that go while their arrays are open: the commit fails with a
 // sentence, never takes garbage, and the version before is whole.
+// ctest: NAME pool_freed_test UNSANITIZED LABELS truth
 #include <gtest/gtest.h>
 #include <malloc.h>
 #include <sys/mman.h>

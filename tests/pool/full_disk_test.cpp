@@ -4,6 +4,7 @@
 // after a copy by reference. All room was taken when the array was opened (P4), so stores to it
 // raise no SIGBUS afterwards. Each test has a file system of its own, on a loop device, in a mount
 // namespace that goes with the process: nothing is left of it, even when it is killed.
+// ctest: LABELS truth TIMEOUT 600
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sched.h>

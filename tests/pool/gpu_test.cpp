@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // perdure.h with arrays in memory of a GPU, as a C program uses it, on a driver that needs none.
+// ctest: LABELS truth
 #include <gtest/gtest.h>
 
 #include <cstring>

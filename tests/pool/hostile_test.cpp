@@ -3,6 +3,7 @@
 // Hostile neighbours and ordinary mistakes around pools: what another user planted, files that
 // vanish, forked children, threads that meet, pools in the wrong place. docs/security.md has the
 // table. Where a second user is needed the test runs as root, and is skipped otherwise.
+// ctest: DEPS pool LIBS perdure_shared IN pool_outside LABELS hostile
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // perdure_mpi.hpp: a pool of all ranks. Run at 1 and 2 ranks; every rank runs every test.
+// ctest: NAME pool_mpi_cpp_test RANKS 1 2
 #include <gtest/gtest.h>
 #include <mpi.h>
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // The verbs of a group over ranks of MPI: what levels beyond a node are made of.
+// ctest: RANKS 1 2 4 LIBS perdure_mpi_@_layer
 #include "mpi/mpi_group.hpp"
 
 #include <gtest/gtest.h>

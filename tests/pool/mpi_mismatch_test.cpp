@@ -4,6 +4,7 @@
 // that names both calls, no version made or lost by it, and nobody who waits. And what is no
 // mismatch: arrays that only some ranks have, or in other sizes.
 // Run at 2 and 4 ranks; every rank runs every test.
+// ctest: RANKS 2 4 LABELS truth TIMEOUT 180
 #include <gtest/gtest.h>
 #include <mpi.h>
 

@@ -2,6 +2,7 @@
 //
 // Pools of several ranks: one version of all of them, agreed errors, remote stores by MPI_Put.
 // Run at 1, 2 and 4 ranks; every rank runs every test.
+// ctest: NAME pool_mpi_test RANKS 1 2 4
 #include <gtest/gtest.h>
 #include <mpi.h>
 

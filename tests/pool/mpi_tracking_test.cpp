@@ -2,6 +2,7 @@
 //
 // Log mode and MPI on a node: what is received straight into an array is in the next version, at
 // every size of message; and a buffer that one rank freed fails the commit on both.
+// ctest: RANKS 2 TIMEOUT 300 LABELS truth
 #include <gtest/gtest.h>
 #include <mpi.h>
 

@@ -3,6 +3,7 @@
 // Files of the program's own that go back with the state (perdure_file): a job that was killed
 // anywhere, as often as one likes, ends with the file of one that was not, byte for byte. And what
 // may be under the file's name instead.
+// ctest: LABELS truth hostile TIMEOUT 300
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>

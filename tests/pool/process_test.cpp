@@ -2,6 +2,7 @@
 //
 // What the process of a program may be like: without standard input, output and error, with limits,
 // with workers that it forked off. Nothing that was committed is lost by it, and no call waits.
+// ctest: LABELS truth
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/resource.h>

@@ -2,6 +2,7 @@
 //
 // PERDURE_CHECK=1: a store through a pointer that is older than a commit ends the program at the
 // store, with a sentence, before it reaches a copy that a version holds.
+// ctest: LABELS truth
 #include <gtest/gtest.h>
 
 #include <cstdint>

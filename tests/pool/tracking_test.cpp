@@ -2,6 +2,7 @@
 //
 // Arrays in log mode: whatever was stored into a buffer, by whomever, is in the next version. With
 // the tracker that PERDURE_TRACKER names.
+// ctest: LABELS truth
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // windows.hpp: persistent windows in C++. Run at 1 and 2 ranks; every rank runs every test.
+// ctest: RANKS 1 2
 #include <gtest/gtest.h>
 #include <mpi.h>
 

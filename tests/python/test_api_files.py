@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
+# ctest: LABELS truth
 """Files of a Python program that go back with its pool: Pool.file()."""
 
 from __future__ import annotations

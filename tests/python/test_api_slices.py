@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
+# ctest: LABELS truth
 """Slices that are older than a commit: none writes into a version, with a word or without."""
 
 from __future__ import annotations

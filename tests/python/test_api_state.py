@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
+# ctest: LABELS truth hostile
 """Pool.state(): what a dict held at a commit is in it again after a restart, a kill or a restore;
 else it is refused by its place, and bytes that were not written by Perdure are an error."""
 

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
+# ctest: COST 50
 """The node's part of `perdure energy`, on a fake machine whose files behave as a kernel's do."""
 
 from __future__ import annotations

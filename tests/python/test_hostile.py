@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
+# ctest: LABELS hostile
 """What files and other users contain does not reach the terminal, and never holds a command up."""
 
 from __future__ import annotations

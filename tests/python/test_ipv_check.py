@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
+# ctest: COST 50
 """perdure ipv record and check: programs of which it is known what they carry and break."""
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
+# ctest: COST 50
 """perdure ipv on the NAS benchmarks and eddy: what they carry, and hooks over all iterations."""
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
+# ctest: OWN_SHM
 """`perdure bench kill` notices what it is there to notice."""
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
+# ctest: TIMEOUT 3600
 """The Debian package in a clean Debian: four languages, a normal user, a path with a space, no
 network. Slow: only with PERDURE_SLOW_TESTS=1, as root, and with mmdebstrap."""
 

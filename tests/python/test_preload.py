@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
+# ctest: LABELS hostile
 """What is preloaded serves the MPI of the process, or stands aside with one line."""
 
 from __future__ import annotations

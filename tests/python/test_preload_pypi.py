@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
+# ctest: LABELS hostile
 """One preloaded library serves the MPIs that PyPI ships, where tools/mpi_matrix.sh put them."""
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
+# ctest: LABELS truth
 """perdure.read() and `perdure pool export`: what they give is what was committed, whole."""
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
+# ctest: OWN_SHM
 """`perdure run`: restarts, rehearsed failures, signals, and output that stays as it was.
 
 Method: the real command runs stand-in ranks (programs/fake_rank.c) that keep to the run page's

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
+# ctest: COST 50 OWN_SHM
 """`perdure run` always comes back: ranks lost before they report anything, launchers that are
 stuck, ranks that make no progress, processes that won't end. And it ends nothing that only waits.
 

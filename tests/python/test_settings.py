@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
+# ctest: LABELS hostile
 """Settings: one list of keys, files that become variables, and what `perdure config` says."""
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
+# ctest: LABELS truth hostile
 """States as text and blocks, without torch: what comes back equals what went in, by type and value;
 all else is refused by its place; a text that was damaged or crafted is an error, and runs nothing.
 """

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
+# ctest: LABELS truth
 """Checkpoints of PyTorch in pools, where PyTorch is: in this Python, or in the one that
 PERDURE_TORCH_PYTHON names."""
 

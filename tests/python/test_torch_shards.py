@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
+# ctest: LABELS truth TIMEOUT 1200
 """Checkpoints of several processes of PyTorch: shards that come back on other numbers of them,
 asynchronous saves, kills. Skipped where PyTorch is missing."""
 

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
+# ctest: LABELS truth
 """Training loops in PyTorch that are killed and go on: weights, losses and random numbers at the
 end are those of a loop that was left alone, bit for bit. Skipped where PyTorch is missing."""
 

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
+# ctest: LABELS truth
 """perdure trace: programs whose accesses are known, built in each way, are counted to the line."""
 
 from __future__ import annotations

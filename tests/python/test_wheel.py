@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
+# ctest: TIMEOUT 3600
 """A clone in a path with a space, built by a normal user without a network, and the wheel that pip
 makes of it: programs in four languages, with each MPI, are built with either, killed, restarted.
 

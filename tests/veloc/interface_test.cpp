@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // VELOC's interface on pools, call by call. Run at 1 and 2 ranks; every rank runs every test.
+// ctest: NAME veloc_test RANKS 1 2 4 LIBS perdure_veloc_@
 #include <gtest/gtest.h>
 #include <veloc.h>
 

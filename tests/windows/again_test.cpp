@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Windows of a program that knows nothing of Perdure, made and freed again and again.
+// ctest: RANKS 1 2
 #include <cstdlib>
 #include <filesystem>
 

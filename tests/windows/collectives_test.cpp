@@ -2,6 +2,7 @@
 //
 // How many collective calls a commit adds to a synchronisation call: counted, as this program's own
 // PMPI_* come before the MPI library's.
+// ctest: RANKS 2 LIBS dl
 #include <dlfcn.h>
 
 #include "window_pool_fixture.hpp"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Persistent windows: which calls commit, and what a later run gets back, in every mode.
+// ctest: RANKS 1 2 4 TIMEOUT 120
 #include <cstdio>
 #include <fstream>
 #include <sstream>

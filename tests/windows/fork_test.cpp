@@ -2,6 +2,7 @@
 //
 // A forked child can't use the windows and cached files of its parent, which goes on unharmed; and
 // a cached file whose part was removed under it says so.
+// ctest: RANKS 1 2 LABELS hostile
 #include <sys/wait.h>
 #include <unistd.h>
 

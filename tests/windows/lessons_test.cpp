@@ -2,6 +2,7 @@
 //
 // What went wrong in an earlier extension of MPI by persistent windows, and must not here. One test
 // for each known defect that a test of windows can show; docs/windows.md names the others.
+// ctest: RANKS 1 2 3 TIMEOUT 120
 #include <dirent.h>
 #include <sys/resource.h>
 

@@ -4,6 +4,7 @@
 // on all ranks that names both calls, and nothing freed, committed or lost by it. (Calls of the
 // pool among themselves: tests/pool/mpi_mismatch_test.cpp.)
 // Run at 2 and 4 ranks; every rank runs every test.
+// ctest: RANKS 2 4 TIMEOUT 120 LABELS truth
 #include <functional>
 
 #include "window_pool_fixture.hpp"

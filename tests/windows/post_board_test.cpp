@@ -2,6 +2,7 @@
 //
 // The board on which the ranks of a window say for whom they have posted: what a rank may believe
 // of it at which moment. No window is needed for that.
+// ctest: RANKS 2 4 LIBS perdure_rma_words_@_layer
 #include "rma/post_board.hpp"
 
 #include <gtest/gtest.h>

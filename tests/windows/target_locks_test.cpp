@@ -2,6 +2,7 @@
 //
 // The locks under which accumulates are made: one holder at a time, in whichever process, and
 // nobody waits for the dead.
+// ctest: RANKS 2 LIBS perdure_rma_words_@_layer Threads::Threads
 #include "rma/target_locks.hpp"
 
 #include <gtest/gtest.h>

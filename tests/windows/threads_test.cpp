@@ -2,6 +2,7 @@
 //
 // Thread levels: the library asks for none and works at each. Run once for each level, which is
 // named in the program's argument.
+// ctest: RANKS 2 VARIANTS single funneled serialized multiple LIBS Threads::Threads
 #include <atomic>
 #include <string>
 #include <thread>
