@@ -18,15 +18,15 @@
 //       have theirs, durable. A crash while they do leaves some ranks with the version R alone,
 //       others with the pool as it was. Recovery of such a pool either chooses R, where the others
 //       hold it as the version before an unfinished one, or is refused (recover.cpp, pool.C4 and
-//       "not all have it"), and then R is brought back again: its images stand.
+//       "not all have it"), and then R is brought back again: its images stand. A start that is
+//       refused has deleted nothing.
 //   levels.B4  A rank's file that is copied or replaced is locked meanwhile, so no living process
 //       uses it: two runs never go on from one file, and nobody's file loses its name while it is
 //       stored to. Images that are sent need no lock: what arrives is compared with their
 //       checksums.
-//   levels.B3  The plan is made from one census that all ranks share, so all ranks make the same
-//       (recovery_plan.hpp), and its transfers follow one order.
 //
-// Threads: collective calls. Failure: on all ranks or on none.
+// Threads: collective calls, in the order of a plan that all ranks make alike of one census
+// (recovery_plan.hpp). Failure: on all ranks or on none.
 #pragma once
 
 #include <cstdint>

@@ -6,7 +6,7 @@
 namespace perdure {
 namespace {
 
-// levels.A1, levels.A4. Whether images of the version count more than the pool.
+// levels.A1. Whether images of the version count more than the pool.
 bool counts_more(const Census& nodes, VersionId images, VersionId pool) {
   if (images <= pool) return false;
   if (is_newer(images, pool)) return true;

@@ -7,18 +7,19 @@
 //   levels.A1  What is newer counts, wherever it is: a node that comes back may hold files of long
 //       ago, and the pool of all ranks may be an old copy. Ages are VersionIds: an incarnation is a
 //       time and a random number (levels.B1), so two histories of a job never share one. Of equal
-//       ones the pool's counts, and then that of the nodes.
-//   levels.A2  What a restore gave up does not count. A pool to which one went back, and which has
-//       not committed since, says so by its next number (recover.cpp), and nothing newer takes its
-//       place. What is committed later is of a higher incarnation than all that was given up.
-//   levels.A4  Where some rank is ahead of the version that the pool would go back to, an image of
-//       that version in a later incarnation counts more. The pool may be old on the rank that lags,
-//       while another had left the commit and put into arrays that the third had not yet opened
-//       again (commit.cpp, pool.I4 holds within one history). Images are never stored to.
+//       ones the pool's counts, and then that of the nodes. But where some rank is ahead of the
+//       version that the pool would go back to, an image of that version in a later incarnation
+//       counts more: the pool may be old on the rank that lags, while another had left the commit
+//       and put into arrays that the third had not yet opened again (commit.cpp, pool.I4 holds
+//       within one history). Images are never stored to.
 //   levels.A6  A drained version of another lineage counts only where that lineage was made from
 //       what the nodes have, or from a later version, or where the nodes have none. Otherwise they
 //       hold versions beyond it, which were acknowledged, and which whoever went on from the drain
 //       did not know: they stay, and the sentence has both numbers. The user may ask for the other.
+//
+// What was given up does not count (levels.hpp, levels.K3). A pool to which a restore went back,
+// and which has not committed since, says so by its next number (recover.cpp), and nothing newer
+// takes its place. What is committed later is of a higher incarnation than all that was given up.
 //
 // Threads: any.
 #pragma once
@@ -40,7 +41,7 @@ namespace perdure {
 // levels.A5).
 struct PoolHolds {
   VersionId id;
-  bool restored = false;  // levels.A2
+  bool restored = false;  // what is newer was given up
 };
 
 // What is whole.

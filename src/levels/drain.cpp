@@ -297,7 +297,7 @@ Status NodeDrain::stop(std::chrono::milliseconds patience, std::chrono::millisec
   if (stopped) {
     thread.join();
   } else {
-    thread.detach();  // levels.D1
+    thread.detach();  // all that it uses is its own
   }
   if (done) return Status::success();
   return stopped ? unfinished : stuck;

@@ -7,13 +7,11 @@
 // (levels/level_file.hpp); manifest.hpp has what is made of them. One process of the job writes the
 // manifests as well: it waits for the node files of other nodes, which need no message for that.
 //
-// Invariants
-//   levels.D1  The caller never waits, but in stop(), and there for a time that it gives: a writer
-//       that is stuck in the kernel, or waits for a token, is abandoned. All that the thread uses
-//       belongs to it; what it still does is what any other writer might do (node_file.hpp,
-//       levels.W2).
-//   levels.D2  An image is read only between start() and finished(), or until a failure is
-//       reported.
+// The caller never waits, but in stop(), and there for a time that it gives: a writer that is stuck
+// in the kernel, or waits for a token, is abandoned. All that the thread uses belongs to it; what
+// it still does is what any other writer might do (node_file.hpp). An image is read only
+// between start() and finished(), or until a failure is reported, and stays so long
+// (own_files.hpp, levels.K2).
 //
 // Threads: one calls; the drain has a thread of its own while there is work. Failure: kept, and
 // reported by state(). A version that could not be drained is not on this level, like one that was

@@ -201,7 +201,7 @@ Result<std::optional<LeaseRecord>> newest_lease(const std::string& place) {
   }
 }
 
-// levels.Q2.
+// By this host's clock.
 Status wait_until_gone(const std::string& place, const LeaseRecord& record) {
   if (!record.held || has_ended(record.holder)) return Status::success();
   const auto until = Clock::now() + record.patience;
@@ -300,7 +300,7 @@ Result<std::unique_ptr<Lease>> Lease::take(const std::string& place, const JobRe
   const Status published = publish(shared->directory, shared->record);
   if (!published.ok() && published.code() != Code::wrong_state) return published;
   PERDURE_TRY_ASSIGN(const auto newest, newest_lease(place));
-  if (!published.ok() || !newest || newest->number != above + 1) {  // levels.Q1
+  if (!published.ok() || !newest || newest->number != above + 1) {  // levels.L2
     if (newest) return used_by_other(place, *newest);
     return Status(Code::io_error, place, " lost the lease that was just made there");
   }

@@ -24,33 +24,20 @@
 //             own. If there is one, the run is fenced off: it publishes nothing any more and says
 //             so; its pool and its other levels go on
 //
-// Invariants
-//   levels.Q1  Of all runs that take a number one gets it. No lock is needed, which network file
-//       systems may lack: only that a rename over nothing, or a link, succeeds once (base.N5).
-//   levels.Q2  No clock of another host is compared with this one's. A counter must move within a
-//       time that the challenger measures itself.
-//   levels.Q3  A run that was fenced off while it wrote (between 4 and its rename) does no harm. If
-//       the next one goes on from a drained version, it has a lineage of its own (lineage.hpp),
-//       whose history was decided in 3: what appears in the old one later is no part of it. If it
-//       goes on from nodes, what appears is of its own lineage, whole, and of a lower incarnation
-//       than all that it makes.
-//   levels.Q4  A run removes versions of its own history only (lineage.hpp, levels.Y2;
-//       manifest.hpp, levels.M2). So what a run that was taken for dead has made stays, and what
-//       was made instead of it, too.
-//   levels.Q5  A restart on nodes that have a version beyond the one from which the newest lease's
-//       lineage was made stays with theirs (choice.hpp, levels.A6). So a run that was fenced off,
-//       or whose copy went on elsewhere, never gets the other's bytes. Nodes of which one has files
-//       of that lineage have none beyond it: who began it had that one, and gave up what was there
-//       (restart.hpp, levels.A9).
-//
-// Why levels.Q1 to levels.Q5 suffice: two runs that are both alive can both drain only if each
-// holds the highest number in its own eyes, which ends at the later one's publication (levels.Q1),
-// or if one was taken for gone that is not. Then both have pools of their own, because the files of
-// a pool are locked: the later one has new ones, made of drained versions, and a lineage of its
-// own. All that is shared is the directory, where their versions have different places and neither
-// removes the other's (levels.Q3, levels.Q4); and whichever starts again on its nodes keeps what it
-// acknowledged (levels.Q5). tests/spin/lease.pml has two runs, kills, runs that are cut off, halves
-// of a job that both go on, and nodes that come back with what was given up.
+// Why that suffices: of all runs that take a number one gets it, without a lock, which network file
+// systems may lack (levels.L2). Two runs that are both alive can both drain only if each holds the
+// highest number in its own eyes, which ends at the later one's publication, or if one was taken
+// for gone that is not. Then both have pools of their own, because the files of a pool are locked:
+// the later one has new ones, made of drained versions, and a lineage of its own, whose history was
+// decided in 3 (lineage.hpp, levels.Y2). All that is shared is the directory, where their versions
+// have different places and neither removes the other's (manifest.hpp, levels.M2): what a run that
+// was taken for dead has made stays, and what it publishes between 4 and its rename is no part of
+// the new history. If the next run goes on from nodes, what appears is of its own lineage, whole,
+// and of a lower incarnation than all that it makes. Whichever starts again on its nodes keeps what
+// it acknowledged beyond the other's origin (choice.hpp, levels.A6). Nodes of which one has files
+// of that lineage have nothing beyond: who began it had that one, and gave up what was there.
+// tests/spin/lease.pml has two runs, kills, runs that are cut off, halves of a job that both go on,
+// and nodes that come back with what was given up.
 //
 // A holder that can't write its beats for its patience may lose the lease, which 4 shows.
 //

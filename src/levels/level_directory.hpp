@@ -7,9 +7,9 @@
 //
 // What a kind has to give
 //   levels.L1  What was published or replaced is whole and durable when the call returns success,
-//       and whole or as before at any other time, for every process that sees the level.
+//       and whole or as before at any other time, for every process that sees the level. After
+//       sync() all names that names() has shown are durable, whoever gave them.
 //   levels.L2  Of several that publish one name at a time one succeeds, without a lock.
-//   levels.L3  After sync() all names that names() has shown are durable, whoever gave them.
 //
 // Threads: any; a directory is not changed by its calls. Failure: a Status with the path and the
 // remedy. Code::not_found only if there is nothing under the name.

@@ -25,9 +25,10 @@
 //   levels.K3  What a restore or a start gave up is never brought back. The nodes clear all images
 //       and guards of newer versions that they have, of whatever rank, and rank 0 marks those that
 //       were drained, before the ranks agree that they have the older one. If the job dies between,
-//       the pool may go on from the older version while some are still there: choice.hpp,
-//       levels.A2. start() clears them before the first commit; also those of a version that it
-//       could not have, of which the nodes that it has not got may hold the rest.
+//       the pool may go on from the older version while some are still there: nothing takes its
+//       place (choice.hpp). start() clears them before the first commit; also those of a version
+//       that it could not have, of which the nodes that it has not got may hold the rest. Those,
+//       when they are back, don't count (recovery_plan.hpp).
 //
 // Threads: the pool's caller, and one of its own. Failure: of a level is reported on stderr by one
 // rank, and never fails a commit.

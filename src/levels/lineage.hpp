@@ -20,7 +20,7 @@
 //       commit.cpp, pool.I9), when another takes them.
 //   levels.Y2  A lineage's history is its own versions, and of each ancestor those up to the one
 //       that the next lineage was made from. What an ancestor's run makes later is no part of it.
-//   levels.Y3  `origin` is durable before a lease or a version names the lineage.
+//       `origin` says so, durably before a lease or a version names the lineage.
 //
 // Threads: any. Failure: a Status with the path.
 #pragma once

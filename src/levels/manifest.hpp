@@ -69,7 +69,7 @@ struct FoundVersions {
   std::vector<std::string> problems;  // of manifests that can't be used
   // The highest of any version that is here, whole or not, or abandoned. A job that goes on from
   // this place must take a higher one, or it might give a number again in the same incarnation, and
-  // meet node files of the version that had it (node_file.hpp, levels.W2).
+  // meet node files of the version that had it (node_file.hpp).
   std::uint64_t incarnation_max = 0;
 };
 // Of the lineage that the newest lease names if none is given. An empty place has no versions.

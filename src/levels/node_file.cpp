@@ -4,7 +4,7 @@
 // aligned. Whole chunks of image files are written from where they lie: copies of what nobody reads
 // soon would take processor time and memory from the program. What is not whole goes through one
 // buffer. An image does not change meanwhile
-// (drain.hpp, levels.D2), so its seal is known before; a bit that flips between the check of a
+// (own_files.hpp, levels.K2), so its seal is known before; a bit that flips between the check of a
 // chunk and its write is found when the node file is read.
 #include "levels/node_file.hpp"
 #include "base/quantity.hpp"
@@ -146,7 +146,7 @@ Status fill_file(LevelWriter& file, const std::string& list, std::span<const Dra
   return writer.flush();
 }
 
-// Whether the file that is there will do (levels.W2).
+// Whether the file that is there will do: it is whole.
 Status check_there(const NodeFile& there, const std::string& path, const JobRecord& job,
                    VersionId id, std::span<const DrainedImage> images) {
   const bool same = same_lineage(there.job, job) && there.id == id;

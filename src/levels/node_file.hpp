@@ -4,13 +4,12 @@
 // node: their sealed images as they are beside the pool, and before them a list of what is where.
 // node_file_format.hpp has the layout.
 //
-// Invariants, beside those of level_directory.hpp
-//   levels.W2  A file under its own name is not replaced, unless it is damaged: of several writers
-//       the first counts. All write the same version, so it does not matter which: no two versions
-//       of a job have one number and incarnation (manifest.hpp, FoundVersions::incarnation_max).
+// A file under its own name is not replaced, unless it is damaged: of several writers the first
+// counts (levels.L2). All write the same version, so it does not matter which: no two versions of a
+// job have one number and incarnation (manifest.hpp, FoundVersions::incarnation_max).
 //
-// Threads: any; writers of one file at the same time are levels.W2's. Failure: a Status that names
-// the file and the remedy.
+// Threads: any; also writers of one file at the same time. Failure: a Status that names the file
+// and the remedy.
 #pragma once
 
 #include <cstddef>

@@ -32,7 +32,7 @@ Result<OwnRecord> read_own(const std::vector<std::uint32_t>& nodes, std::uint32_
   return own;
 }
 
-// levels.O3.
+// pool.R7.
 Status take_newer(const OwnRecord& own, const JobRecord& newest, std::uint32_t rank, Trust trust) {
   if (!own.job || own.job->generation >= newest.generation) return Status::success();
   if (youngest_age(*own.directory, newest.job_id, trust) > newest.generation) {

@@ -8,15 +8,12 @@
 // old ranks would have done it (drain_held()). What it makes is a pool of its own number of ranks,
 // in a lineage of its own, which exists with its first commit (pool/rank_change.hpp).
 //
-// Invariants
-//   levels.O1  Nothing of the old ranks is stored to, renamed or removed before the new pool is
-//       there. Then go their rank files, images and guards on these nodes; drained versions go as
-//       always, when newer ones of the new ranks are whole (manifest.hpp, levels.M2).
-//   levels.O2  Rank files on these nodes are locked before the version is chosen, and until the new
-//       pool is there: nobody goes on from them meanwhile.
-//   levels.O3  Of records of one pool on several nodes that of the highest generation counts
-//       (rank_change.hpp, pool.R7). A node with an older one, on which something was made since, is
-//       another run's: the start is refused.
+// Before the new pool is there, nothing of the old ranks is stored to, renamed or removed, and
+// their rank files on these nodes are locked (rank_change.hpp, pool.R1). Then these go, and images
+// and guards; drained versions go as always, when newer ones of the new ranks are whole
+// (manifest.hpp, levels.M2). Of records of one pool on several nodes that of the highest generation
+// counts (pool.R7). A node with an older one, on which something was made since, is another run's:
+// the start is refused.
 //
 // Threads: collective calls, where that is said. Failure: then on all ranks or on none.
 #pragma once
@@ -36,12 +33,12 @@
 
 namespace perdure {
 
-// [collective] levels.O3: gives the record to the nodes that have an older one, and the files of
+// [collective] pool.R7: gives the record to the nodes that have an older one, and the files of
 // the pool their names.
 Status settle_records(Group& group, const std::string& directory, Trust trust,
                       std::uint32_t lock_wait_ms);
 
-// [collective] levels.O2. On one rank for each directory.
+// [collective] pool.R1. On one rank for each directory.
 Result<std::vector<FileHandle>> lock_rank_files(Group& group, const std::string& directory,
                                                 Trust trust, std::uint32_t lock_wait_ms);
 

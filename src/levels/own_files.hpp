@@ -43,7 +43,7 @@ class OwnFiles {
   // Local, durably, of versions above `held`: this rank's, and, by the lowest rank of the node,
   // what is there of ranks that are elsewhere, and of all as long as they have not opened theirs.
   Status give_up_newer(const JobId& job, std::uint64_t held);
-  // Local (other_ranks.hpp, levels.O1). Images and guards on this node of other numbers of ranks:
+  // Local (other_ranks.hpp). Images and guards on this node of other numbers of ranks:
   // the pool has gone on without them. Of several nodes with one directory whichever comes first
   // removes them.
   Status remove_of_others(const JobId& job) const;

@@ -3,12 +3,10 @@
 // Recovery plan: where each rank gets the newest version that all can have. Pure: every rank makes
 // the same plan from the same census.
 //
-// Invariants
-//   levels.P1  Only images and guards in the history of one lineage count: of that in which
-//       something was made last of all that these nodes have. Whoever began it took part of these
-//       nodes, and went on without what they hold of other ones. So what a later start gave up does
-//       not come back with a node that was away. Of a lineage whose history no drain tells only its
-//       own count.
+// Only images and guards in the history of one lineage count: of that in which something was made
+// last of all that these nodes have. Whoever began it took part of these nodes, and went on without
+// what they hold of other ones. So what a later start gave up does not come back with a node that
+// was away (levels.hpp, levels.K3). Of a lineage whose history no drain tells only its own count.
 #pragma once
 
 #include <cstdint>
@@ -35,14 +33,13 @@ struct RecoveryPlan {
   bool uses(const LevelFileFact& fact) const;
 };
 
-// With the images and guards that count (levels.P1).
+// With the images and guards that count.
 Census counted(const Census& census);
 
 // The newest version of which every rank's image is somewhere, or can be rebuilt.
 std::optional<RecoveryPlan> plan_recovery(const Census& census);
 
-// The highest number of a version of which there is something that does not count (levels.P1); 0:
-// none.
+// The highest number of a version of which there is something that does not count; 0: none.
 std::uint64_t newest_given_up(const Census& census);
 
 // The version that can lose the most nodes of each failure group, the newest of such: what must

@@ -17,7 +17,8 @@
 //   levels.X1  A guard that is whole holds parity of the images of one version, all of whose ranks
 //       it names with the lengths and checksums of their images. So it says of itself what it helps
 //       to rebuild: the group that wrote it counts, not that of the run that reads it.
-//   levels.X2  An exchange stores to the guard that it was given and to nothing else.
+//
+// An exchange stores to the guard that it was given and to nothing else.
 //
 // Threads: an exchange is advanced by one thread at a time. Failure: of the message library, or of
 // the guard's medium; the guard then has no contents, or, if the members had not sent each

@@ -128,7 +128,7 @@ Status Restart::check_drains_known() const {
                 ", and a drain that may have it can't be read: ", problem.message());
 }
 
-// levels.A9.
+// levels.K3.
 void Restart::note_given_up(const Census& census) {
   const std::uint64_t newest = newest_given_up(census);
   if (newest <= brought_.version) return;
@@ -140,7 +140,7 @@ void Restart::note(const std::string& sentence) {
   if (std::ranges::find(sentences_, sentence) == sentences_.end()) sentences_.push_back(sentence);
 }
 
-// levels.A10, of images and guards that the newest version would be made of.
+// levels.A8, of images and guards that the newest version would be made of.
 Status Restart::drop_damaged(Census& census) {
   for (;;) {
     const auto plan = plan_recovery(census);
@@ -164,7 +164,7 @@ Status Restart::drop_damaged(Census& census) {
   }
 }
 
-// Of rank 0, less what is damaged (levels.A10).
+// Of rank 0, less what is damaged (levels.A8).
 Result<std::vector<DrainHolds>> Restart::look_into_drains(const Census* nodes) const {
   std::optional<JobLineage> known;
   if (nodes != nullptr) known = {nodes->job.job_id, nodes->lineage()};
@@ -303,7 +303,7 @@ Result<std::string> Restart::use_drained(const Census* nodes,
     std::uint64_t words[] = {brought.status().code() == Code::damaged ? 1U : 0U};
     PERDURE_TRY(agree_max(group_, Status::success(), words));
     if (words[0] == 0) return brought;
-    damaged_versions_.insert(manifest.directory);  // levels.A10
+    damaged_versions_.insert(manifest.directory);  // levels.A8
     note(brought.status().message() + "; it counts as lost");
   }
 }
@@ -333,14 +333,14 @@ Result<std::string> Restart::bring_drained(const Manifest& manifest,
   return use_other(manifest, incarnation_max);
 }
 
-// [collective] levels.O2.
+// [collective] pool.R1.
 Status Restart::lock_files() {
   PERDURE_TRY_ASSIGN(locks_, lock_rank_files(group_, directory_, trust_, lock_wait_ms_));
   locked_ = true;
   return Status::success();
 }
 
-// [collective] levels.A10.
+// [collective] levels.A8.
 Result<std::string> Restart::use_other(const Manifest& manifest, std::uint64_t incarnation_max) {
   PERDURE_TRY(agree(group_, back().make_directory()));
   if (!locked_) PERDURE_TRY(lock_files());
@@ -487,7 +487,7 @@ Result<std::string> Restart::take_asked(const Census& census) {
   return bring_drained(manifest, best.incarnation_max);
 }
 
-// levels.A1, levels.A2.
+// levels.A1, levels.K3.
 Result<std::unique_ptr<Pool>> Restart::open_newest(const OpenOptions& options,
                                                    std::unique_ptr<Pool> pool) {
   PERDURE_TRY_ASSIGN(const Census census, leased_.census(trust_));

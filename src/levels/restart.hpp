@@ -12,24 +12,23 @@
 // Which version counts is said by choice.hpp, from what is whole.
 //
 // Invariants
-//   levels.A3  Nothing is deleted by a refusal. Files of the pool are replaced when every rank has
-//       what takes their place (bring_back.hpp, levels.B2).
 //   levels.A5  The pool's version counts only if what is committed with it can go back to it: all
 //       parts of its cached files are on nodes of this job (part_facts.hpp, parts.F2), or the
 //       version was brought back from images, which have the files (joined_files.hpp, levels.K5).
 //       Otherwise it is lost, with the nodes that kept the missing parts.
-//   levels.A8  A file that is damaged, and not lost, is no reason to give up versions without a
-//       word: if what other levels have is older than what some rank's file holds, the start is
-//       refused, and says what it is and how to have it, unless an older version was asked for
-//       (PERDURE_ALLOW_OLDER). Its header and its data are alike. The file is kept.
-//   levels.A9  What a later start gave up, for lack of a node that is here now, does not count,
-//       which is reported (recovery_plan.hpp, levels.P1; levels.hpp, levels.K3). If nothing newer
-//       can be had, as the drain from which that start went on can't be read, the start is refused.
-//   levels.A10 An image, guard or drained version that is damaged counts as lost, and is reported:
-//       its data are read before it is chosen, or else the next one is.
+//   levels.A8  Damage is never passed over without a word. If a rank's file is damaged, and not
+//       lost, and what other levels have is older than what it holds, the start is refused, and
+//       says what it is and how to have it, unless an older version was asked for
+//       (PERDURE_ALLOW_OLDER). Its header and its data are alike. The file is kept. An image, guard
+//       or drained version that is damaged counts as lost, and is reported: its data are read
+//       before it is chosen, or else the next one is.
 //   levels.A7  Before anything is made of a drained version or, where there is a drain, of images,
 //       or a pool is made anew, every run that holds a lease of a drain is gone, and this run has
 //       it (lease.hpp, 1 to 3).
+//
+// What does not count, as a later start gave it up (levels.hpp, levels.K3), is reported. If nothing
+// newer can be had, as the drain from which that start went on can't be read, the start is refused,
+// and nothing was deleted.
 //
 // Threads: collective calls. Failure: on all ranks or on none.
 #pragma once
@@ -121,12 +120,12 @@ class Restart {
   std::uint64_t chance_ = 0;                // levels.B1
   VersionId brought_;                       // back from other levels
   bool any_ranks_ = false;                  // as of OpenOptions
-  std::vector<FileHandle> locks_;           // other_ranks.hpp, levels.O2
+  std::vector<FileHandle> locks_;           // pool.R1
   bool locked_ = false;                     // the same on all ranks
   std::optional<Manifest> other_;           // of another number of ranks, which is to be divided
   bool empty_ = false;                      // what they made holds no version, and is made anew
   std::uint64_t above_ = 0;                 // incarnations that the drain knows of then
-  std::set<std::string> damaged_versions_;  // directories of drains, levels.A10
+  std::set<std::string> damaged_versions_;  // directories of drains, levels.A8
 };
 
 }  // namespace perdure

@@ -112,7 +112,7 @@ class Verification {
   std::set<VersionId> ids_;
   std::optional<VersionId> held_;  // by the ranks' files
   bool of_image_ = false;          // a file in use was made of an image that has what belongs to it
-  bool went_back_ = false;         // choice.hpp, levels.A2
+  bool went_back_ = false;         // levels.hpp, levels.K3
   LevelsReport report_;
   std::vector<Drain> drains_;
   std::uint64_t done_ = 0;

@@ -20,7 +20,7 @@
  * HALVES: the nodes of a run that is not alive may part, each half with what it guards of a
  * version; the other half is the other run's nodes then (lineage.hpp). GIVEN_UP: nodes that a run
  * lost may come back beside a part of those with which it went on from the drain, with all of the
- * versions that were given up (restart.hpp, levels.A9; recovery_plan.hpp, levels.P1). Asserted is
+ * versions that were given up (levels.hpp, levels.K3; recovery_plan.hpp). Asserted is
  * that these do not come back with them.
  */
 #ifndef LAST
