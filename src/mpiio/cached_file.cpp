@@ -156,7 +156,7 @@ Status CachedFile::release_served(MpiGroup& group, const std::string& path) {
         files.still_served, [&](const auto& file) { return file->backing_.path() == path; });
     if (found != files.still_served.end()) old = *found;
   }
-  const bool whole = old != nullptr && old->ranks_ == group.ranks();
+  const bool whole = old != nullptr && old->openers_.are_all_of(group);
   const std::uint64_t instance = whole ? old->part().header().instance[0] : 0;
   std::array<std::uint64_t, 2> seen = {instance, ~instance};
   PERDURE_TRY(agree_max(group, Status::success(), seen));
@@ -210,10 +210,8 @@ std::shared_ptr<CachedFile> CachedFile::open_aside(BackingFile backing, FileAsid
                                                    std::uint32_t rank, std::uint32_t ranks) {
   std::shared_ptr<CachedFile> file(new CachedFile(std::move(backing)));
   file->layout_ = claim.request.identity.layout;
-  file->local_rank_ = rank;
-  file->ranks_ = ranks;
-  file->local_ranks_ = ranks;
-  file->lock_owner_ = 1;  // the process's number tells it from others of the node
+  file->openers_ = {ranks, rank, ranks};
+  file->lock_.set_owner(1);  // the process's number tells it from others of the node
   file->others_.begin(1, 0);
   file->aside_.emplace(std::move(claim));
   file->is_aside_.store(true, std::memory_order_release);
@@ -343,14 +341,12 @@ Result<std::shared_ptr<CachedFile>> CachedFile::make(MpiGroup& group, BackingFil
   if (known) return file;
   file->layout_ = file->part().layout();  // of the part that was joined
   file->others_.begin(file->layout_.nodes, file->part().node());
-  file->local_rank_ = map.value().local_rank;
-  file->local_ranks_ = map.value().local_ranks;
+  file->openers_ = {group.ranks(), map.value().local_rank, map.value().local_ranks};
   file->part().set_backing(&file->backing_);
   file->part().set_evicting(terms_of(options));
   file->part().set_teller(
       [](const std::string& what) { std::fprintf(stderr, "perdure: %s\n", what.c_str()); });
-  file->ranks_ = group.ranks();
-  file->lock_owner_ = founding.lock_owners + group.rank();
+  file->lock_.set_owner(founding.lock_owners + group.rank());
   Status ready;
   if (file->layout_.nodes > 1) {
     ready = file->others_.serve(group, map.value(), file->part(), file->backing_, founding.token);
@@ -381,7 +377,7 @@ bool CachedFile::is_path_taken(const std::string& path, std::uint64_t device, st
 }
 
 CachedFile::~CachedFile() {
-  if (pool_ != nullptr) pool_->remove_companion(*this);
+  base_.leave(*this);
   delete spare_pieces_.load();
 }
 
@@ -398,38 +394,34 @@ Result<bool> CachedFile::admit(MpiGroup& group, const NodeMap& map, const CacheO
 // parts.F1 of part_facts.hpp: all nodes have made their parts, and nobody can write yet.
 Status CachedFile::join_pool(MpiGroup& group, Pool* pool, std::uint64_t file_bytes, bool kept) {
   if (pool == nullptr) return agree(group, Status::success());
-  base_version_ = pool->status().version;
-  base_bytes_ = file_bytes;
-  kept_ = kept;
-  Status joined = pool->add_companion(*this, kept);
-  if (joined.ok()) pool_ = pool;
+  Status joined = base_.join(*pool, *this, file_bytes, kept);
   PERDURE_TRY(agree(group, joined));
-  if (local_rank_ == 0 && (kept || part().fact().fresh)) joined = part().set_in_use(kept);
+  if (openers_.lead_node() && (kept || part().fact().fresh)) joined = part().set_in_use(kept);
   return agree(group, joined);
 }
 
 // parts.F1 of part_facts.hpp: the file has all, and no node has removed its part.
 Status CachedFile::release_part(MpiGroup& group) {
-  return agree(group, local_rank_ == 0 ? part().set_in_use(false) : Status::success());
+  return agree(group, openers_.lead_node() ? part().set_in_use(false) : Status::success());
 }
 
 // The blocks of this node's part are dealt to the ranks that it had when they opened the file.
 CompanionShare CachedFile::share() {
-  const PartShare share = PartShare::of(part(), base_bytes_, local_rank_, local_ranks_);
+  const PartShare share = openers_.share_of(part(), base_.bytes());
   return {path(), share.head(), share.bytes()};
 }
 
 // Of any thread; what it reads here is set by committed(), before that thread begins.
 Status CachedFile::read_share(std::uint64_t version, std::uint64_t offset,
                               std::span<std::byte> out) {
-  PERDURE_TRY(base_failure_);
-  const PartShare share = PartShare::of(part(), base_bytes_, local_rank_, local_ranks_);
+  PERDURE_TRY(base_.failure());
+  const PartShare share = openers_.share_of(part(), base_.bytes());
   return share.read(part(), version, offset, out);
 }
 
 // What this rank wrote, and others of the nodes it wrote to, is durable there.
 Status CachedFile::prepare(std::uint64_t version) {
-  PERDURE_TRY(base_failure_);
+  PERDURE_TRY(base_.failure());
   PERDURE_TRY(sync(SyncTarget::nvm));
   return part().set_prepared(version);
 }
@@ -437,13 +429,13 @@ Status CachedFile::prepare(std::uint64_t version) {
 // Node 0 says how large the file was; a part that is recovered must know, or what was handed to the
 // file beyond the end of its own bytes would stay there (cache.P9).
 Status CachedFile::set_base_version(std::uint64_t version) {
-  base_version_ = version;
+  base_.begin(version);
   PERDURE_TRY_ASSIGN(auto first, at(0));
-  PERDURE_TRY_ASSIGN(base_bytes_, first->set_base_version(version, base_bytes_));
+  PERDURE_TRY(base_.ask(*first));
   for (std::uint32_t node = 1; node < nodes(); ++node) {
     if (node != others_.own() && others_.connected(node) == nullptr) continue;
     PERDURE_TRY_ASSIGN(auto there, at(node));
-    PERDURE_TRY(there->set_base_version(version, base_bytes_).status());
+    PERDURE_TRY(base_.tell(*there));
   }
   return Status::success();
 }
@@ -477,7 +469,7 @@ Status CachedFile::tear_down_together(MpiGroup& group, bool gives_up, bool keep)
 
 Status CachedFile::write_back_own(bool sync) {
   const std::uint64_t blocks = part_blocks_for(layout_, others_.own(), part().size_bytes());
-  PERDURE_TRY_ASSIGN(auto tally, part().write_back(blocks * local_rank_ / local_ranks_, sync));
+  PERDURE_TRY_ASSIGN(auto tally, part().write_back(openers_.first_block(blocks), sync));
   tally_.written_back_bytes += tally.bytes;
   return Status::success();
 }
@@ -487,7 +479,8 @@ Status CachedFile::write_back_own(bool sync) {
 // take it from the file any more. The loss of this node could, and of a file that levels keep the
 // next version's image says nothing.
 bool CachedFile::syncs_file() {
-  return kept_ || part().device().describe().persistence == PersistenceClass::power_failure;
+  return base_.is_kept() ||
+         part().device().describe().persistence == PersistenceClass::power_failure;
 }
 
 Status CachedFile::hand_over_own() {
@@ -513,7 +506,7 @@ Status CachedFile::close(std::shared_ptr<CachedFile> file, MpiGroup& group, bool
   // What another rank sends to this node is there when all have drained.
   if (file->nodes() > 1) status = agree(group, status);
   // Ranks that are not in the group do not write back now what this one sent to their nodes.
-  const bool whole = file->nodes() == 1 || group.ranks() == file->ranks_;
+  const bool whole = file->nodes() == 1 || file->openers_.are_all_of(group);
   const bool has_part = !file->is_aside();
   if (status.ok() && !discard) {
     status = whole ? file->hand_over_own() : file->sync(SyncTarget::file);
@@ -530,8 +523,7 @@ Status CachedFile::close(std::shared_ptr<CachedFile> file, MpiGroup& group, bool
     const std::lock_guard<std::mutex> lock(files.mutex);
     last = --file->handles_ == 0;
     if (last) {
-      if (file->pool_ != nullptr) file->pool_->remove_companion(*file);
-      file->pool_ = nullptr;
+      file->base_.leave(*file);
       files.by_key.erase(files.keys[file.get()]);
       files.keys.erase(file.get());
     }
@@ -540,7 +532,7 @@ Status CachedFile::close(std::shared_ptr<CachedFile> file, MpiGroup& group, bool
   status = agree_max(group, status, others);
   if (others[1] == 0) return status;  // it stood aside to its end
   if (status.ok() && file->nodes() > 1) status = agree(group, file->record_last_change());
-  if (status.ok() && file->kept_ && group.ranks() == file->ranks_ && others[0] == 0) {
+  if (status.ok() && file->base_.is_kept() && file->openers_.are_all_of(group) && others[0] == 0) {
     status = file->release_part(group);
   }
   const bool keep = !status.ok() && !discard;
@@ -580,8 +572,7 @@ Result<PartAccess*> CachedFile::at(std::uint32_t node) {
   PartClient* there = others_.connected(node);
   if (there == nullptr) {
     PERDURE_TRY_ASSIGN(there, others_.connect(node, [this](PartClient& client) {
-      return part().with_pool() ? client.set_base_version(base_version_, base_bytes_).status()
-                                : Status::success();
+      return part().with_pool() ? base_.tell(client) : Status::success();
     }));
   }
   return static_cast<PartAccess*>(there);
@@ -612,7 +603,7 @@ Status CachedFile::read(std::uint64_t offset, void* to, std::uint64_t bytes) {
 
 Status CachedFile::write(std::uint64_t offset, const void* from, std::uint64_t bytes,
                          Acknowledge when) {
-  PERDURE_TRY(base_failure_);  // what it would change could not be undone
+  PERDURE_TRY(base_.failure());  // what it would change could not be undone
   if (is_aside()) {
     PERDURE_TRY_ASSIGN(const bool done, write_aside(offset, from, bytes));
     if (done) return Status::success();
@@ -714,24 +705,14 @@ Result<std::uint64_t> CachedFile::load_pointer(int slot) {
   return first->load_pointer(slot);
 }
 
-// Between the threads of a process first, then between processes. Whoever waits gives way.
 Status CachedFile::lock() {
   PERDURE_TRY(become_cached());
-  std::unique_lock<std::mutex> mine(lock_mutex_);
   PERDURE_TRY_ASSIGN(auto first, at(0));
-  while (true) {
-    PERDURE_TRY_ASSIGN(auto granted, first->try_lock(lock_owner_));
-    if (granted) break;
-    first->give_way();
-  }
-  mine.release();  // unlock() does that
-  return Status::success();
+  return lock_.lock(*first);
 }
 
 Status CachedFile::unlock() {
-  const std::unique_lock<std::mutex> mine(lock_mutex_, std::adopt_lock);
-  PERDURE_TRY_ASSIGN(auto first, at(0));
-  return first->unlock(lock_owner_);
+  return lock_.unlock(at(0));
 }
 
 }  // namespace perdure

@@ -16,7 +16,6 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
@@ -29,8 +28,11 @@
 #include "mpi/mpi_group.hpp"
 #include "mpi/node_map.hpp"
 #include "mpiio/access_name.hpp"
+#include "mpiio/atomic_mode_lock.hpp"
 #include "mpiio/cache_options.hpp"
 #include "mpiio/file_aside.hpp"
+#include "mpiio/file_base.hpp"
+#include "mpiio/file_openers.hpp"
 #include "mpiio/other_nodes.hpp"
 #include "pool/companion.hpp"
 #include "pool/pool.hpp"
@@ -91,7 +93,7 @@ class CachedFile final : public Companion {
   // Of bytes that are not all together (file_pieces.hpp).
   class Pieces;
   // Before writes: that of a file whose changes could not be undone fails.
-  const Status& base_failure() const { return base_failure_; }
+  const Status& base_failure() const { return base_.failure(); }
   // Of a file that stands aside: reads, and returns how many bytes there are before the file ends,
   // which size_bytes() would have to ask the system for. Nothing: it does not, read() is to read.
   Result<std::optional<std::uint64_t>> read_aside(std::uint64_t offset, void* to,
@@ -122,11 +124,11 @@ class CachedFile final : public Companion {
   // Companion, of a file that is committed with a pool.
   std::string name() const override { return "file " + path(); }
   Status prepare(std::uint64_t version) override;
-  void committed(std::uint64_t version) override { base_failure_ = set_base_version(version); }
-  void failed(const Status& status) override { base_failure_ = status; }
+  void committed(std::uint64_t version) override { base_.end(set_base_version(version)); }
+  void failed(const Status& status) override { base_.end(status); }
   CompanionShare share() override;
   Status read_share(std::uint64_t version, std::uint64_t offset, std::span<std::byte> out) override;
-  void pool_closed() override { pool_ = nullptr; }
+  void pool_closed() override { base_.pool_closed(); }
 
   // Of one that stands aside: it does so no more, or that is the failure.
   Status become_cached();
@@ -215,18 +217,11 @@ class CachedFile final : public Companion {
   OpenPart part_;
   std::optional<OwnPart> own_;
   Layout layout_;
-  std::uint32_t ranks_ = 1;  // that opened it together
-  std::uint32_t local_rank_ = 0;
-  std::uint32_t local_ranks_ = 1;
+  FileOpeners openers_;
   OtherNodes others_;
   std::atomic<std::uint64_t> known_size_{0};  // the file has at least so many bytes
-  std::uint64_t lock_owner_ = 0;
-  std::mutex lock_mutex_;           // between threads of this process
-  Pool* pool_ = nullptr;            // with which it is committed
-  std::uint64_t base_version_ = 0;  // the pool's newest version
-  std::uint64_t base_bytes_ = 0;    // how large the file was then
-  bool kept_ = false;               // levels keep it with the pool's versions
-  Status base_failure_;
+  AtomicModeLock lock_;
+  FileBase base_;  // of one that is committed with a pool
   int handles_ = 0;
   EarlyWriter early_;
   std::optional<FileAside> aside_;     // of one that was opened aside, for good

@@ -11,7 +11,7 @@ void CachedFile::begin_early_write_back() {
   early_.begin([this]() -> std::unique_ptr<EarlyWriteBack> {
     if (part().with_pool()) return nullptr;
     const std::uint64_t blocks = part_blocks_for(layout_, others_.own(), part().size_bytes());
-    return EarlyWriteBack::start(part(), blocks * local_rank_ / local_ranks_);
+    return EarlyWriteBack::start(part(), openers_.first_block(blocks));
   });
 }
 

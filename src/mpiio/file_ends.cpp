@@ -158,9 +158,9 @@ Status CachedFile::end_alone(std::uint32_t wait_ms) {
   end_early_write_back();
   others_.end_service(wait_ms);
   note_end_progress();
-  if (pool_ != nullptr) {
+  if (base_.pool() != nullptr) {
     if (part().unsaved_bytes(true) == 0) return Status::success();
-    return Status(Code::wrong_state, "it is committed with the pool ", pool_->directory(),
+    return Status(Code::wrong_state, "it is committed with the pool ", base_.pool()->directory(),
                   ", to whose version the next start brings it back; its part is ", part_.path,
                   ". `perdure cache recover --as-it-is --file ", path(),
                   "` keeps what was written since");
