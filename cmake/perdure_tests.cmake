@@ -135,7 +135,9 @@ endfunction()
 # perdure_tests_of(MODULE source …): the program MODULE_tests of all tests of a module, which CTest
 # starts once for each of its entries (tests/support/test_main.cpp).
 function(perdure_tests_of module)
-  if(NOT TARGET perdure_test_main)
+  if(NOT PERDURE_TESTS)
+    return()
+  elseif(NOT TARGET perdure_test_main)
     add_library(perdure_test_main OBJECT ${PROJECT_SOURCE_DIR}/tests/support/test_main.cpp)
     target_link_libraries(perdure_test_main PRIVATE GTest::gtest perdure_build_flags)
   endif()
