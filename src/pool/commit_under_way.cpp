@@ -77,10 +77,15 @@ VersionUnderWay* CommitUnderWay::pending_version() {
   return const_cast<VersionUnderWay*>(std::as_const(*this).pending_version());
 }
 
-VersionUnderWay& CommitUnderWay::captured() {
+VersionUnderWay* CommitUnderWay::captured_version() {
   auto* captured = std::get_if<Captured>(&state_);
-  PERDURE_ASSERT(captured != nullptr);
-  return captured->version;
+  return captured == nullptr ? nullptr : &captured->version;
+}
+
+VersionUnderWay& CommitUnderWay::captured() {
+  VersionUnderWay* version = captured_version();
+  PERDURE_ASSERT(version != nullptr);
+  return *version;
 }
 
 VersionUnderWay CommitUnderWay::take(VersionUnderWay* version) {

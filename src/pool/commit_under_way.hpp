@@ -89,6 +89,7 @@ class CommitUnderWay {
   bool saving() const { return saving_buffers() || std::holds_alternative<SavingStaged>(state_); }
   bool saving_buffers() const { return std::holds_alternative<Saving>(state_); }
   VersionUnderWay& captured();
+  VersionUnderWay* captured_version();  // null: there is none
 
   // Nothing is under way then. There must be a version of that kind.
   VersionUnderWay take_captured() { return take(&captured()); }

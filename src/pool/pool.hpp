@@ -114,6 +114,9 @@ class Pool {
   // is forgotten.
   Status resize_array(VersionedArray& array, const std::vector<std::uint64_t>& extents,
                       void* buffer);
+  // The same of an array with a writer, whose contents that one has and saves anew: all of them if
+  // the array's copies lie in another extent then, as they do if they must lie `elsewhere`.
+  Status resize_written(VersionedArray& array, std::uint64_t bytes, bool elsewhere);
   // What one of versions() holds; of 0, the next one, which before restart() is what that will
   // bring back. Code::not_found.
   Result<ArrayTable> arrays_of(std::uint64_t version) const;
@@ -269,6 +272,8 @@ class Pool {
   Status check_closed(const std::string& name, std::uint32_t part) const;
   Status plan_array(const std::string& name, const ArrayShape& shape, const ArrayOptions& options);
   bool must_leave(const VersionedArray& array, const OpenArrays::OpenArray& open) const;
+  Result<OpenArrays::OpenArray*> find_to_resize(const VersionedArray& array);
+  Status give_size(OpenArrays::OpenArray& open, const ArrayShape& shape, bool leave, void* buffer);
   Result<VersionedArray*> add_array(ArrayId entry, bool known, const ArrayOptions& options);
   void wait_for_saver();
   Status wait_until_saved(const VersionedArray& array);

@@ -177,16 +177,22 @@ bool Pool::must_leave(const VersionedArray& array, const OpenArrays::OpenArray& 
          held->shared->entry.size_bytes > array.size_bytes();
 }
 
-// Local. What the versions name of the extent that it leaves stays known.
-Status Pool::resize_array(VersionedArray& array, const std::vector<std::uint64_t>& extents,
-                          void* buffer) {
+Result<OpenArrays::OpenArray*> Pool::find_to_resize(const VersionedArray& array) {
   PERDURE_TRY(check_usable());
   OpenArrays::OpenArray* const open = open_.find(array);
-  if (open == nullptr) return {Code::invalid_argument, "this is not an open array of the pool"};
+  if (open == nullptr) {
+    return Status(Code::invalid_argument, "this is not an open array of the pool");
+  }
   if (!restarted_) {
     return Status(Code::wrong_state, "array ", quoted(array.name()),
                   " has no contents before perdure_restart(): resize it after that");
   }
+  return open;
+}
+
+Status Pool::resize_array(VersionedArray& array, const std::vector<std::uint64_t>& extents,
+                          void* buffer) {
+  PERDURE_TRY_ASSIGN(OpenArrays::OpenArray* const open, find_to_resize(array));
   ArrayShape shape = array.entry().shape;
   shape.extents = extents;
   PERDURE_TRY(array.check_resizable(shape));
@@ -200,9 +206,29 @@ Status Pool::resize_array(VersionedArray& array, const std::vector<std::uint64_t
     version->name_copy_of(array);
   }
   if (array.on_device()) wait_for_saver();
-  PERDURE_TRY_ASSIGN(const auto next,
-                     resized(array.entry(), shape, must_leave(array, *open), space_,
-                             region_.geometry, checksum_for(buffer, true)));
+  return give_size(*open, shape, must_leave(array, *open), buffer);
+}
+
+// Its writer has saved what the version under way holds of it, where it is now.
+Status Pool::resize_written(VersionedArray& array, std::uint64_t bytes, bool elsewhere) {
+  PERDURE_TRY_ASSIGN(OpenArrays::OpenArray* const open, find_to_resize(array));
+  PERDURE_ASSERT(array.has_writer());
+  ArrayShape shape = array.entry().shape;
+  shape.extents = {bytes};
+  VersionUnderWay* const version = under_way_.captured_version();
+  if (version != nullptr && version->has(array)) {
+    PERDURE_ASSERT(version->is_saved);
+    version->name_copy_of(array);
+  }
+  return give_size(*open, shape, elsewhere, nullptr);
+}
+
+// Local. What the versions name of the extent that it leaves stays known.
+Status Pool::give_size(OpenArrays::OpenArray& open, const ArrayShape& shape, bool leave,
+                       void* buffer) {
+  VersionedArray& array = *open.array;
+  PERDURE_TRY_ASSIGN(const auto next, resized(array.entry(), shape, leave, space_, region_.geometry,
+                                              checksum_for(buffer, true)));
   const std::shared_ptr<ExtentHold> left = array.entry().hold;
   const bool moves = next.hold != left;
   if (next.hold->extent().end > device_->size_bytes()) {
@@ -217,7 +243,7 @@ Status Pool::resize_array(VersionedArray& array, const std::vector<std::uint64_t
     retained_.tell_none(*next.hold);
     array.set_seen(next.hold->seen);
   }
-  open_.replace_entry(open->entry, array.entry());
+  open_.replace_entry(open.entry, array.entry());
   forget_box(array.name(), array.part());
   return Status::success();
 }

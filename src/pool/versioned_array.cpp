@@ -450,6 +450,7 @@ void VersionedArray::take_size(const ArrayEntry& entry, bool other_contents) {
     entry_.copy = 0;
     if (life_ == Life::committed) life_ = Life::started;
     copies_.forget_named();
+    copies_.end_version();  // which names what it left
     make_tables();
     choose_working();
   } else {
@@ -460,7 +461,7 @@ void VersionedArray::take_size(const ArrayEntry& entry, bool other_contents) {
   }
   resized_ = moves ? Resized::moved : Resized::in_place;
   streamed_.clear();
-  if (mode() != ArrayMode::twin) return;
+  if (mode() != ArrayMode::twin || twin_writer_ != nullptr) return;
   const std::byte* const base = with_.device.base();
   keep_copy(base + from.copy_offset(from.copy), from.size_bytes, entry_.copy);
   keep_copy(base + from.copy_offset(worked_on), from.size_bytes, working_copy());

@@ -189,7 +189,8 @@ class VersionedArray {
   // From the next version on it is as `entry` says, whose extent is its own, or a new one. Its
   // elements stay, in row-major order, as far as there is room; new ones are zero. `buffer`: where
   // the application's own lies now, with the contents; null: ours from now on. Not while the
-  // version under way reads it. On an error all is as before.
+  // version under way reads it. On an error all is as before. Of one with a writer no copy that
+  // lies elsewhere then holds anything; the others hold what they held.
   Status resize(const ArrayEntry& entry, void* buffer);
   // Given anew by the application, or it has none: then restore() may change its size.
   bool follows(const ArrayShape& shape) const {
@@ -204,7 +205,8 @@ class VersionedArray {
   bool move_on();
   // The writer has the next version's contents in `copy`, which no version names.
   void work_on(std::uint32_t copy);
-  // Another one for the one that it had; no version is under way.
+  bool has_writer() const { return twin_writer_ != nullptr; }
+  // Another one for the one that it had; no version is under way, or it names what that one saved.
   void set_writer(TwinWriter& writer) { twin_writer_ = &writer; }
   // Brings the working copy up to date (A2) except for the caller's fence. Returns bytes written.
   Result<std::uint64_t> save();
