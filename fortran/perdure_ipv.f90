@@ -74,6 +74,7 @@ module perdure_ipv
 
   public :: perdure_ipv_open, perdure_ipv_object, perdure_ipv_restart, perdure_ipv_persist
   public :: perdure_ipv_pair, perdure_ipv_alive, perdure_ipv_ranks
+  public :: perdure_ipv_resize, perdure_ipv_resize_pair
   public :: perdure_ipv_wait, perdure_ipv_close, perdure_ipv_alloc, perdure_ipv_free
   public :: perdure_ipv_touch, perdure_ipv_pin, perdure_ipv_unpin, perdure_ipv_status
   public :: perdure_ipv_box_begin, perdure_ipv_box_end, perdure_ipv_plain
@@ -94,6 +95,19 @@ module perdure_ipv
       type(object_options), intent(in) :: options
     end function
     integer(c_int) function pair_of_c(name, a, b, bytes) bind(c, name="perdure_ipv_pair")
+      import :: c_int, c_char, c_ptr, c_size_t
+      character(kind=c_char), intent(in) :: name(*)
+      type(c_ptr), value :: a, b
+      integer(c_size_t), value :: bytes
+    end function
+    integer(c_int) function resize_of_c(name, address, bytes) bind(c, name="perdure_ipv_resize")
+      import :: c_int, c_char, c_ptr, c_size_t
+      character(kind=c_char), intent(in) :: name(*)
+      type(c_ptr), value :: address
+      integer(c_size_t), value :: bytes
+    end function
+    integer(c_int) function resize_pair_of_c(name, a, b, bytes) &
+        bind(c, name="perdure_ipv_resize_pair")
       import :: c_int, c_char, c_ptr, c_size_t
       character(kind=c_char), intent(in) :: name(*)
       type(c_ptr), value :: a, b
@@ -206,6 +220,21 @@ contains
     type(c_ptr), intent(in) :: a, b
     integer(c_size_t), intent(in) :: bytes
     perdure_ipv_pair = pair_of_c(trim(name) // c_null_char, a, b, bytes)
+  end function
+
+  ! An allocatable that was allocated anew, or that an assignment made longer: c_loc of it.
+  integer(c_int) function perdure_ipv_resize(name, address, bytes)
+    character(len=*), intent(in) :: name
+    type(c_ptr), intent(in) :: address
+    integer(c_size_t), intent(in) :: bytes
+    perdure_ipv_resize = resize_of_c(trim(name) // c_null_char, address, bytes)
+  end function
+
+  integer(c_int) function perdure_ipv_resize_pair(name, a, b, bytes)
+    character(len=*), intent(in) :: name
+    type(c_ptr), intent(in) :: a, b
+    integer(c_size_t), intent(in) :: bytes
+    perdure_ipv_resize_pair = resize_pair_of_c(trim(name) // c_null_char, a, b, bytes)
   end function
 
   integer(c_int) function perdure_ipv_alive(name, array)

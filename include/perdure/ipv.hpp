@@ -18,9 +18,10 @@
 // Conventions of perdure.hpp and of perdure_ipv.h, and
 //   - Declare the pool first, then the memory, then Objects: they are destroyed in the opposite
 //     order. The destructor of Objects drops its outcome; call close() to learn of it.
-//   - Memory of an object that the program frees meanwhile (a vector grows or ends) stays until
-//     close(). persist() then throws, because the object has no owner and the program's data are
-//     elsewhere: size vectors before you name them.
+//   - A vector that changes its size is named by follow(): objects.follow("u", u); versions have it
+//     as long as it is then, and wherever its memory is. Of one that add() named, memory that the
+//     program frees meanwhile (a vector grows or ends) stays until close(), and persist() throws,
+//     as the program's data are elsewhere; unless resize() says where.
 //
 // Threads: memory may be allocated and freed by any thread; the rest is as in perdure_ipv.h.
 #ifndef PERDURE_IPV_HPP
@@ -28,6 +29,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <ranges>
 #include <span>
@@ -71,6 +73,49 @@ struct Options {
 using Tier = perdure_ipv_tier;
 using ObjectStatus = perdure_ipv_object_status;
 
+namespace detail {
+
+// A vector that is an object, as long as it is at each persistence point.
+class FollowedVector {
+ public:
+  FollowedVector() = default;
+  FollowedVector(const FollowedVector&) = delete;
+  FollowedVector& operator=(const FollowedVector&) = delete;
+  virtual ~FollowedVector() = default;
+  virtual const std::string& name() const = 0;
+  virtual bool has_changed() const = 0;  // its size, or where it lies
+  virtual void tell() = 0;
+};
+
+template <typename T, typename Allocator>
+class FollowedVectorOf final : public FollowedVector {
+ public:
+  FollowedVectorOf(std::string name, std::vector<T, Allocator>& vector)
+      : name_(std::move(name)), vector_(vector) {
+    note();
+  }
+  ~FollowedVectorOf() override = default;
+  const std::string& name() const override { return name_; }
+  bool has_changed() const override { return vector_.data() != data_ || vector_.size() != size_; }
+  void tell() override {
+    check(perdure_ipv_resize(name_.c_str(), vector_.data(), vector_.size() * sizeof(T)));
+    note();
+  }
+
+ private:
+  void note() {
+    data_ = vector_.data();
+    size_ = vector_.size();
+  }
+
+  std::string name_;
+  std::vector<T, Allocator>& vector_;
+  T* data_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+}  // namespace detail
+
 // The objects of a pool that is open and was not restarted. One at a time in a process. Move-only.
 class Objects {
  public:
@@ -78,12 +123,14 @@ class Objects {
   explicit Objects(const Pool& pool, const Options& options = {}) {
     const perdure_ipv_options c_options = options.to_c();
     check(perdure_ipv_open(pool.handle(), &c_options));
-    open_ = true;
+    pool_ = pool.handle();
   }
   ~Objects() { (void)end(); }
-  Objects(Objects&& other) noexcept : open_(std::exchange(other.open_, false)) {}
+  Objects(Objects&& other) noexcept
+      : pool_(std::exchange(other.pool_, nullptr)), followed_(std::move(other.followed_)) {}
   Objects& operator=(Objects&& other) noexcept {
-    std::swap(open_, other.open_);
+    std::swap(pool_, other.pool_);
+    std::swap(followed_, other.followed_);
     return *this;
   }
 
@@ -103,6 +150,45 @@ class Objects {
     options.own_pages = own_pages ? 1 : 0;
     check(perdure_ipv_object(name.c_str(), elements.data(), elements.size_bytes(), &options));
     detail::Named::of_process().add(name, elements.data(), elements.size_bytes());
+  }
+
+  // Names the elements of a std::vector, which outlives close(), as an object that follows it: the
+  // vector may grow, shrink, be swapped or assigned, and each version has what it has at the
+  // persistence point. If the pool has the object with another size, the vector gets that here.
+  // Collective. Errors: those of add(), except that.
+  template <typename T, typename Allocator>
+  void follow(const std::string& name, std::vector<T, Allocator>& vector) {
+    static_assert(std::is_trivially_copyable_v<T> && !std::is_pointer_v<T>,
+                  "an object is saved byte by byte: no pointers, strings or containers in it");
+    static_assert(!std::is_same_v<T, bool>, "std::vector<bool> has no elements in memory");
+    std::uint64_t stored[8] = {};
+    unsigned dimensions = 0;
+    const int held = perdure_stored_shape(pool_, name.c_str(), 0, &dimensions, stored);
+    if (held == PERDURE_OK && dimensions == 1 && stored[0] % sizeof(T) == 0) {
+      vector.resize(static_cast<std::size_t>(stored[0] / sizeof(T)));
+    }
+    check(perdure_ipv_object(name.c_str(), vector.data(), vector.size() * sizeof(T), nullptr));
+    followed_.push_back(std::make_unique<detail::FollowedVectorOf<T, Allocator> >(name, vector));
+  }
+
+  // Of an object that add() named: it lies there now, with its contents (perdure_ipv_resize()).
+  // Local. Errors: NO_SPACE leaves all as it was; NOT_FOUND, INVALID, STATE.
+  template <std::ranges::contiguous_range Range>
+    requires std::ranges::borrowed_range<Range>
+  void resize(const std::string& name, Range&& memory) {
+    const std::span elements(memory);
+    check(perdure_ipv_resize(name.c_str(), elements.data(), elements.size_bytes()));
+    detail::Named::of_process().move(name, elements.data(), elements.size_bytes());
+  }
+  // The same of a pair, whose contents are in `a`, after a persistence point.
+  template <typename T>
+  void resize_pair(const std::string& name, std::span<T> a, std::span<T> b) {
+    if (a.size() != b.size()) {
+      throw Error(PERDURE_E_INVALID, "the arrays of pair '" + name + "' differ in length");
+    }
+    check(perdure_ipv_resize_pair(name.c_str(), a.data(), b.data(), a.size_bytes()));
+    detail::Named::of_process().move(name, a.data(), a.size_bytes());
+    detail::Named::of_process().add(name, b.data(), b.size_bytes());
   }
 
   // Names two spans of the same length as a pair whose roles alternate (perdure_ipv_pair()).
@@ -132,7 +218,15 @@ class Objects {
   }
 
   // As Pool::restart(), in its place. Collective.
-  std::uint64_t restart() { return version_by(perdure_ipv_restart); }
+  std::uint64_t restart() {
+    for (const auto& each : followed_) {
+      if (!each->has_changed()) continue;
+      throw Error(PERDURE_E_STATE, "the vector of object '" + each->name() +
+                                       "' got another size or place between follow() and "
+                                       "restart(); change it before or after");
+    }
+    return version_by(perdure_ipv_restart);
+  }
   // The persistence point: objects and scalars, as they are now, become the next version, which the
   // next persistence point makes durable (Options::lag). Returns the newest durable version.
   // Collective. STATE: the program has freed the memory of an object.
@@ -140,8 +234,12 @@ class Objects {
     const std::string freed = detail::Named::of_process().freed();
     if (!freed.empty()) {
       throw Error(PERDURE_E_STATE, "the memory of object '" + freed +
-                                       "' was freed by the program (did a vector grow?); give it "
-                                       "its size before it is named, and keep it until close()");
+                                       "' was freed by the program (did a vector grow?); name "
+                                       "the vector by follow(), or say by resize() where it is "
+                                       "now");
+    }
+    for (const auto& each : followed_) {
+      if (each->has_changed()) each->tell();
     }
     return version_by(perdure_ipv_persist);
   }
@@ -165,13 +263,15 @@ class Objects {
     return version;
   }
   int end() noexcept {
-    if (!std::exchange(open_, false)) return PERDURE_OK;
+    if (std::exchange(pool_, nullptr) == nullptr) return PERDURE_OK;
     const int code = perdure_ipv_close();
+    followed_.clear();
     detail::Named::of_process().clear();
     return code;
   }
 
-  bool open_ = false;
+  perdure_pool* pool_ = nullptr;  // null: it has ended
+  std::vector<std::unique_ptr<detail::FollowedVector> > followed_;
 };
 
 // While it lives, the pages of the object that holds `address` stay where they are: they are

@@ -5,9 +5,10 @@
 //     std::vector<double, perdure::ipv::allocator<double>> u(cells);
 //     perdure_ipv_object("u", u.data(), u.size() * sizeof(double), NULL);
 //
-// A vector that grows frees the memory of its object, which ends then (perdure_ipv_free()); of an
-// object that perdure/ipv.hpp named, an exception at the persistence point says so. Header only;
-// link libperdure. Threads: any.
+// A vector that grows frees the memory of its object, which ends then (perdure_ipv_free()), unless
+// perdure_ipv_resize() says before the next persistence point where its elements are now. Those of
+// Objects::follow() in perdure/ipv.hpp are followed without that; of one that Objects::add() named,
+// an exception at the persistence point says so. Header only; link libperdure. Threads: any.
 #ifndef PERDURE_IPV_ALLOCATOR_HPP
 #define PERDURE_IPV_ALLOCATOR_HPP
 
@@ -40,6 +41,21 @@ class Named {
     const std::lock_guard<std::mutex> lock(mutex_);
     const auto* const first = static_cast<const unsigned char*>(address);
     objects_.push_back({std::move(name), first, first + bytes, nullptr});
+  }
+  // An object, or the first array of a pair, whose second one goes, lies there now. What was freed
+  // of it before is free.
+  void move(const std::string& name, const void* address, std::size_t bytes) {
+    std::vector<Object> gone;
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      for (std::size_t i = objects_.size(); i-- > 0;) {
+        if (objects_[i].name != name) continue;
+        gone.push_back(objects_[i]);
+        objects_.erase(objects_.begin() + static_cast<std::ptrdiff_t>(i));
+      }
+    }
+    for (const Object& object : gone) free_unless_shared(object.freed);
+    add(name, address, bytes);
   }
   // False: no object is in the allocation that begins at `address`.
   bool keep_until_close(void* address, std::size_t bytes) noexcept {
@@ -74,6 +90,14 @@ class Named {
   }
 
  private:
+  void free_unless_shared(void* allocation) noexcept {
+    if (allocation == nullptr) return;
+    const std::lock_guard<std::mutex> lock(mutex_);
+    for (const Object& object : objects_) {
+      if (object.freed == allocation) return;  // clear() frees it
+    }
+    perdure_ipv_free(allocation);
+  }
   struct Object {
     std::string name;
     const unsigned char* first;

@@ -35,8 +35,8 @@
  *     forbids userfaultfd(). In STREAM and COPY call perdure_ipv_touch() before. Pin an object
  *     (tier COPY) into which a receive is pending across a persistence point.
  *   - fork(): a child must not store to objects.
- *   - free(), realloc() or munmap() of an object's memory ends the object: the next version and all
- *     later ones hold what it held then (docs/ipv.md).
+ *   - free() or munmap() of an object's memory ends the object: the next version and all later ones
+ *     hold what it held then. After realloc() perdure_ipv_resize() is due (docs/ipv.md).
  */
 #ifndef PERDURE_PERDURE_IPV_H
 #define PERDURE_PERDURE_IPV_H
@@ -120,7 +120,8 @@ PERDURE_API int perdure_ipv_open(perdure_pool* pool, const perdure_ipv_options* 
  * (own_pages; perdure_ipv_alloc(), or a static array of a program compiled with perdure-clang
  * --ipv); others fall back to COPY. Memory of the program's must not be freed before
  * perdure_ipv_restart().
- * INVALID: overlaps another object. SHAPE: the pool has it with another size. */
+ * INVALID: overlaps another object. SHAPE: the pool has it with another size, which
+ * perdure_stored_shape() says: allocate that. perdure_ipv_resize() changes it after the restart. */
 PERDURE_API int perdure_ipv_object(const char* name, void* address, size_t bytes,
                                    const perdure_ipv_object_options* options);
 
@@ -141,6 +142,20 @@ PERDURE_API int perdure_ipv_object(const char* name, void* address, size_t bytes
 PERDURE_API int perdure_ipv_pair(const char* name, void* a, void* b, size_t bytes);
 /* Which array of the pair holds its contents: that which the next iteration reads. NOT_FOUND. */
 PERDURE_API int perdure_ipv_alive(const char* name, void** array);
+
+/* The object has `bytes` bytes from now on, perhaps none, and lies at `address`, where its contents
+ * are: after realloc(), after a vector grew, or where it was, longer or shorter. The next version
+ * is the first of that size; a restart brings back each with the size that it had, which
+ * perdure_stored_shape() says before the object is named. Local, without a message, after
+ * perdure_ipv_restart() and outside of persistence points; nobody stores to objects meanwhile. On
+ * an error all is as before: NO_SPACE, NOT_FOUND, INVALID (it would overlap another object), STATE
+ * (it is pinned). Memory that was freed or given to realloc() before is no object's; without this
+ * call there is no version after realloc() (STATE at the persistence point). In tier STREAM the
+ * object goes on in COPY. Space is kept as by perdure_array_resize(). */
+PERDURE_API int perdure_ipv_resize(const char* name, void* address, size_t bytes);
+/* The same of a pair: its contents are in `a`, which the next iteration reads. After a persistence
+ * point, before the iteration stores. `a` and `b` are as perdure_ipv_pair() wants them. */
+PERDURE_API int perdure_ipv_resize_pair(const char* name, void* a, void* b, size_t bytes);
 
 /* What an object or pair is to the ranks together, for PERDURE_ANY_RANKS (perdure.h): `ranks` is of
  * enum perdure_ranks. Local, before the restart. With PERDURE_ROWS the bytes of the old ranks are

@@ -42,10 +42,14 @@ bool is_above_all(std::uintptr_t begin) {
   return begin >= high.load(std::memory_order_relaxed);
 }
 
-bool may_free(void* block) {
+bool may_free(void* block, Going how = Going::freed) {
   const auto begin = reinterpret_cast<std::uintptr_t>(block);
   if (block == nullptr || is_above_all(begin)) return true;
-  return FreedObjects::may_go(begin, begin + original.usable(block));
+  return FreedObjects::may_go(begin, begin + original.usable(block), how);
+}
+
+bool may_reallocate(void* block, std::size_t bytes) {
+  return may_free(block, bytes == 0 ? Going::freed : Going::moved);
 }
 
 struct Block {
@@ -67,7 +71,7 @@ void free_block(void* block) {
 }
 
 void* realloc_object(void* block, std::size_t bytes) {
-  return may_free(block) ? original.realloc(block, bytes) : nullptr;
+  return may_reallocate(block, bytes) ? original.realloc(block, bytes) : nullptr;
 }
 
 void* realloc_block(void* block, std::size_t bytes) {
@@ -85,7 +89,7 @@ void* realloc_block(void* block, std::size_t bytes) {
 void* reallocarray_block(void* block, std::size_t count, std::size_t bytes) {
   std::size_t all = 0;
   if (!__builtin_mul_overflow(count, bytes, &all)) return realloc_block(block, all);
-  return may_free(block) ? original.reallocarray(block, count, bytes) : nullptr;
+  return original.reallocarray(block, count, bytes);  // refuses, and leaves the block
 }
 
 int munmap_range(void* address, std::size_t bytes) {
@@ -118,24 +122,26 @@ const Lead leads[] = {
 
 }  // namespace
 
-bool FreedObjects::may_go(std::uintptr_t begin, std::uintptr_t end) {
+bool FreedObjects::may_go(std::uintptr_t begin, std::uintptr_t end, Going how) {
   if (end <= low.load(std::memory_order_relaxed)) return true;
   const std::shared_lock<std::shared_mutex> lock(objects_mutex);
   if (watched == nullptr) return true;
   if (watching != ::getpid()) return !watched->reaches_into(begin, end);
-  const Status ended = watched->end_within(begin, end);
+  const Status ended = watched->end_within(begin, end, how);
   if (!ended.ok()) std::fprintf(stderr, "perdure: not freed: %s\n", ended.message().c_str());
   return ended.ok();
 }
 
 void FreedObjects::watch(ObjectSet& set, bool lead) {
-  const std::lock_guard<std::shared_mutex> lock(objects_mutex);
-  if (set.low() == set.high()) return;
-  watched = &set;
-  watching = ::getpid();
-  low.store(set.low(), std::memory_order_relaxed);
-  high.store(set.high(), std::memory_order_relaxed);
-  if (lead) lead_freeing_calls(FreedMemory::objects);
+  {
+    const std::lock_guard<std::shared_mutex> lock(objects_mutex);
+    if (set.low() == set.high() && watched == nullptr) return;
+    watched = &set;
+    watching = ::getpid();
+    low.store(set.low(), std::memory_order_relaxed);
+    high.store(set.high(), std::memory_order_relaxed);
+  }
+  if (lead) lead_freeing_calls(FreedMemory::objects);  // which may free memory of its own
 }
 
 void FreedObjects::stop() {

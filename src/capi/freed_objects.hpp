@@ -18,12 +18,12 @@ namespace perdure {
 class FreedObjects {
  public:
   // Until stop(), which waits for calls that are under way. `set` is started and outlives that.
-  // `lead`: some object's memory is the program's to free.
+  // `lead`: some object's memory is the program's to free. Again when an object lies elsewhere.
   static void watch(ObjectSet& set, bool lead);
   static void stop();
   // Whether [begin, end) may go; its objects have ended then. If not it stays for good, which harms
   // nothing, and stderr says why.
-  static bool may_go(std::uintptr_t begin, std::uintptr_t end);
+  static bool may_go(std::uintptr_t begin, std::uintptr_t end, Going how = Going::freed);
 };
 
 // The calls that free memory lead to freed_objects.cpp, in libraries that were loaded since, too,

@@ -140,6 +140,15 @@ Status pin_object(const void* address, Status (InPlaceObject::*how)()) {
   return (object->*how)();
 }
 
+Status resize(const char* name, const perdure::ObjectMemory& to) {
+  PERDURE_TRY(need_set());
+  if (name == nullptr) return {Code::invalid_argument, "a name is needed"};
+  PERDURE_TRY(set->resize(name, to));
+  take_bounds();
+  watch_memory();
+  return Status::success();
+}
+
 // As `perdure bench ipv --only update` measures it: Intel's processors gain by 1 KiB; AMD's foresee
 // these loads themselves, gain little by the next lines, and lose by those from 512 bytes on
 // (docs/ipv.md).
@@ -195,6 +204,20 @@ int perdure_ipv_pair(const char* name, void* a, void* b, size_t bytes) {
     PERDURE_TRY(need_set());
     const perdure::CollectiveCall collective(*set_pool->group, "perdure_ipv_pair");
     return set->add_pair(name == nullptr ? "" : name, a, b, bytes);
+  });
+}
+
+int perdure_ipv_resize(const char* name, void* address, size_t bytes) {
+  return guarded([&] {
+    return resize(
+        name, {static_cast<std::byte*>(address), nullptr, bytes, has_whole_pages(address, bytes)});
+  });
+}
+
+int perdure_ipv_resize_pair(const char* name, void* a, void* b, size_t bytes) {
+  return guarded([&]() -> Status {
+    if (a == nullptr || b == nullptr) return {Code::invalid_argument, "two arrays are needed"};
+    return resize(name, {static_cast<std::byte*>(a), static_cast<std::byte*>(b), bytes, true});
   });
 }
 

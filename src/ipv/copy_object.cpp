@@ -59,7 +59,8 @@ Status CopyObject::start() {
   stale_.assign(array_->copies(), PageSet(skew_ + bytes_, page_bytes));
   for (PageSet& stale : stale_) stale.add_all();
   if (is_restored()) {
-    PERDURE_TRY(verify_and_copy(surroundings_.device, array_->entry(), bytes_, address_, nullptr));
+    PERDURE_TRY(
+        verify_and_copy(surroundings_.device, array_->entry(), bytes(), address(), nullptr));
     stale_[array_->consistent_copy()].clear();
   } else {  // its own contents are what the first version will hold
     must_save_ = true;
@@ -76,10 +77,13 @@ void CopyObject::leave() {
 }
 
 // ipv.C3.
-Status CopyObject::end() {
+Status CopyObject::end(Going how) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (ended_) return Status::success();
-  if (started_) {
+  if (started_ && how == Going::moved) {
+    stop_watching();
+    moved_ = true;
+  } else if (started_) {
     std::unique_ptr<std::byte[]> kept(new (std::nothrow) std::byte[bytes_]);
     if (kept == nullptr) {
       return Status(Code::no_space, "there is no memory for what object ", quoted(name_), " holds");
@@ -93,9 +97,68 @@ Status CopyObject::end() {
   return Status::success();
 }
 
+// ipv.C4. The sets of an object that `stays` where it is, or of one that is all new.
+CopyObject::Stale CopyObject::stale_at(const ObjectMemory& to, bool stays) const {
+  const std::uint64_t skew = reinterpret_cast<std::uintptr_t>(to.address) % page_bytes;
+  if (!stays) {
+    PageSet all(skew + to.bytes, page_bytes);
+    all.add_all();
+    return {all, std::vector<PageSet>(stale_.size(), all)};
+  }
+  Stale now{changed_, stale_};
+  now.changed.resize(skew + to.bytes);
+  if (to.bytes > bytes_) now.changed.add(ByteRange{skew + bytes_, skew + to.bytes});
+  for (PageSet& stale : now.of_copy) stale.resize(skew + to.bytes);
+  return now;
+}
+
+// What allocates comes before the pool's part, which can fail.
+Status CopyObject::resize(const ObjectMemory& to, const ResizeInPool& in_pool) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (pins_ != 0) {
+    return Status(Code::wrong_state, "object ", quoted(name_),
+                  " is pinned where it is: call perdure_ipv_unpin() before it gets another size");
+  }
+  const bool stays = !ended_ && to.address == address_;
+  const std::uint64_t skew = reinterpret_cast<std::uintptr_t>(to.address) % page_bytes;
+  const ByteRange own = own_pages(skew, to.bytes, to.whole_pages);
+  const bool stays_watched = stays && own == own_;
+  if (stays && !stays_watched) {
+    if (tracker_ == nullptr || !find_changes().ok()) note_all_changed();
+  }
+  const bool mostly_as_it_was = changed_.count({0, changed_.pages()}) < changed_.pages() / 2;
+  Stale now = stale_at(to, stays);
+  const std::uint64_t extent = array_->copy_offset(0);
+  PERDURE_TRY(in_pool(false));
+  if (!stays_watched && !ended_) stop_watching();
+  take_place([&] {
+    address_ = to.address;
+    bytes_ = to.bytes;
+  });
+  skew_ = skew;
+  own_ = own;
+  kept_.reset();
+  changed_ = std::move(now.changed);
+  stale_ = std::move(now.of_copy);
+  if (array_->copy_offset(0) != extent) {
+    for (PageSet& stale : stale_) stale.add_all();
+    must_save_ = true;
+  }
+  must_save_ = must_save_ || !stays;
+  if (stays_watched) return Status::success();
+  // Where all is new, or most of it changes anyway, the next version has all of it; and so it goes
+  // on with an object that gets another place each time, which pays for no faults.
+  may_be_watched_ = true;
+  has_new_place_ = !stays || !mostly_as_it_was;
+  if (has_new_place_) return Status::success();
+  watch();
+  surroundings_.unseen = surroundings_.unseen || stores_may_go_unseen();  // through older pins
+  return Status::success();
+}
+
 // As a store would, so that where stores are caught the pages can be stored to by the kernel.
 void CopyObject::touch(ByteRange range) {
-  range.end = std::min(range.end, bytes_);
+  range.end = std::min(range.end, bytes());
   if (tracker_ == nullptr || ended_) return;
   for (std::uint64_t at = range.begin; at < range.end;
        at = (skew_ + at) / page_bytes * page_bytes + page_bytes - skew_) {
@@ -132,7 +195,8 @@ Status CopyObject::find_changes() {
   if (ended_) return Status::success();
   if (tracker_ == nullptr) {
     note_all_changed();
-    watch();  // after a pin; and what is stored from here on is the next version's
+    // After a pin; and what is stored from here on is the next version's.
+    if (!std::exchange(has_new_place_, false)) watch();
     return Status::success();
   }
   if (surroundings_.unseen) note_all_changed();

@@ -20,6 +20,10 @@
 //       while it is pinned, and where the kernel or a device stores through pinned pages. The
 //       pages at its ends that it shares with other memory are not tracked, and always count.
 //   ipv.C3  After the program freed the memory, kept_ is the contents, until a committed copy is.
+//   ipv.C4  When the object got another size, all that it did not have before at this place is
+//       stale in each copy: the bytes that are new, all of it in another place, and all of it where
+//       its copies lie in another extent. What was stored before, and the tracker of then had
+//       noted, counts as changed.
 #pragma once
 
 #include <memory>
@@ -40,7 +44,8 @@ class CopyObject final : public InPlaceObject {
 
   Status start() override;
   void leave() override;
-  Status end() override;
+  Status end(Going how) override;
+  Status resize(const ObjectMemory& to, const ResizeInPool& in_pool) override;
   void touch(ByteRange range) override;
   Status pin() override;
   Status unpin() override;
@@ -53,20 +58,27 @@ class CopyObject final : public InPlaceObject {
   perdure_ipv_object_status status() const override;
 
  private:
+  // What differs from the memory, by page.
+  struct Stale {
+    PageSet changed;               // since the contents were handed over
+    std::vector<PageSet> of_copy;  // that, and what the copy lacks
+  };
   void watch();
   void stop_watching();
+  Stale stale_at(const ObjectMemory& to, bool stays) const;
   Status find_changes();
   void note_all_changed();
   ByteRange bytes_of(PageRun run) const;
 
-  std::mutex mutex_;          // end() against the rest
-  const std::uint64_t skew_;  // of the address in its page, with which the sets begin
-  const ByteRange own_;       // of these pages, those that are the object's alone
+  std::mutex mutex_;    // end() against the rest
+  std::uint64_t skew_;  // of the address in its page, with which the sets begin
+  ByteRange own_;       // of these pages, those that are the object's alone
   std::unique_ptr<PageTracker> tracker_;
   PageSet changed_;             // since the contents were handed over
   std::vector<PageSet> stale_;  // by copy
   bool started_ = false;
   bool may_be_watched_ = true;  // it was not tried
+  bool has_new_place_ = false;  // since the contents were handed over
   bool must_save_ = false;      // even if nothing changed
   bool in_version_ = false;
   std::uint64_t pins_ = 0;

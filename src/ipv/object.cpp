@@ -22,6 +22,15 @@ InPlaceObject::InPlaceObject(ObjectSurroundings& surroundings, std::string name,
       bytes_(bytes),
       asked_(asked) {}
 
+bool InPlaceObject::reaches_into(std::uintptr_t begin, std::uintptr_t end) const {
+  for (;;) {
+    const std::uint32_t place = place_number_;
+    if (place % 2 != 0) return false;
+    const bool reaches = !ended_ && overlaps(begin, end);
+    if (place_number_ == place) return reaches;
+  }
+}
+
 void InPlaceObject::refuse_box(std::string onlooker) {
   counts_.boxes_refused.add(1);
   onlooker_ = std::move(onlooker);

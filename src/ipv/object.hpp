@@ -8,12 +8,14 @@
 // the hooks do nothing for others; touch(), fault() and end() by any, at the same time.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
-#include <vector>
+#include <utility>
 
 #include "base/status.hpp"
 #include "ipv/ipv_options.hpp"
@@ -48,6 +50,23 @@ struct ObjectSurroundings {
   void hold(bool on) noexcept;
 };
 
+// Where an object lies now; `other` is the second array of a pair, else null. `whole_pages`:
+// nothing else lies in its last page.
+struct ObjectMemory {
+  std::byte* address = nullptr;
+  std::byte* other = nullptr;
+  std::uint64_t bytes = 0;
+  bool whole_pages = false;
+};
+
+// Gives the object's array in the pool the new size, in another extent if it must lie `elsewhere`
+// (Pool::resize_written()).
+using ResizeInPool = std::function<Status(bool elsewhere)>;
+
+// How the program takes memory from an object: it may be nobody's then, or realloc() says where it
+// is.
+enum class Going : std::uint8_t { freed, moved };
+
 // Readable at any time. Added to by one thread at a time.
 struct ObjectCounter {
   std::atomic<std::uint64_t> value{0};
@@ -60,13 +79,18 @@ class InPlaceObject : public TwinWriter {
   const std::string& name() const { return name_; }
   std::byte* address() const { return address_; }
   std::uint64_t bytes() const { return bytes_; }
-  std::uintptr_t first() const { return reinterpret_cast<std::uintptr_t>(address_); }
+  std::uintptr_t first() const { return reinterpret_cast<std::uintptr_t>(address()); }
+  // Of what it was named with, or given since; also after it has ended.
   virtual bool overlaps(std::uintptr_t begin, std::uintptr_t end) const {
-    return begin < first() + bytes_ && first() < end;
+    return bytes_ != 0 && begin < first() + bytes_ && first() < end;
   }
-  // Of its memory, which is as long as bytes() in each place.
-  virtual std::vector<std::uintptr_t> beginnings() const { return {first()}; }
-  bool holds(std::uintptr_t address) const { return !ended_ && overlaps(address, address + 1); }
+  // Of its memory, which is as long as bytes() in each place: those of a pair, else twice the same.
+  // Asked by calls that free memory, so nothing is allocated.
+  using Beginnings = std::array<std::uintptr_t, 2>;
+  virtual Beginnings beginnings() const { return {first(), first()}; }
+  // It has not ended, and has a byte there. Any thread; nowhere while its place changes.
+  bool reaches_into(std::uintptr_t begin, std::uintptr_t end) const;
+  bool holds(std::uintptr_t address) const { return reaches_into(address, address + 1); }
 
   // Its array of the pool; before start().
   void attach(VersionedArray* array) { array_ = array; }
@@ -84,9 +108,17 @@ class InPlaceObject : public TwinWriter {
   virtual void leave() = 0;
   // The program frees the memory. As leave(); but the next version holds the contents as they are
   // now, and so do all that follow. Nothing happens at the address any more, and holds() nothing.
-  // Any thread. Failure: it is an object as before.
-  virtual Status end() = 0;
+  // Any thread. Failure: it is an object as before. If it has moved(), what it holds is where only
+  // the program knows, and there is no next version before resize().
+  virtual Status end(Going how) = 0;
   bool ended() const { return ended_; }
+  bool moved() const { return moved_; }
+  // It has ended, and that was not reported yet. By the thread that makes the calls.
+  bool reports_end() { return ended_ && !std::exchange(end_reported_, true); }
+  // From now on its contents are what lies at `to`, of that size; it has ended no more. No version
+  // takes it meanwhile, and nobody stores to it. Failure: all is as before; Code::unsupported says
+  // why this way of versions ends with that.
+  virtual Status resize(const ObjectMemory& to, const ResizeInPool& in_pool) = 0;
 
   // Hooks (perdure_ipv_abi.h). What takes no boxes takes stores as they come. refuse_box(): a box
   // was not taken, as somebody may look at the object; by the thread that makes the calls.
@@ -148,6 +180,14 @@ class InPlaceObject : public TwinWriter {
   InPlaceObject(ObjectSurroundings& surroundings, std::string name, std::byte* address,
                 std::uint64_t bytes, Tier asked);
   ByteRange all() const { return {0, bytes_}; }
+  // `place` notes it. Nobody sees half of that.
+  template <typename Place>
+  void take_place(const Place& place) {
+    ++place_number_;
+    place();
+    ended_ = moved_ = end_reported_ = false;
+    ++place_number_;
+  }
   // At the start the pool has its contents.
   bool is_restored() const { return array_->committed() && !surroundings_.keeps_own; }
 
@@ -158,12 +198,15 @@ class InPlaceObject : public TwinWriter {
 
   ObjectSurroundings& surroundings_;
   const std::string name_;
-  std::byte* const address_;
-  const std::uint64_t bytes_;
+  std::atomic<std::byte*> address_;
+  std::atomic<std::uint64_t> bytes_;
+  std::atomic<std::uint32_t> place_number_ = 0;  // that it had; odd while the next one is noted
   const Tier asked_;
   std::string why_copy_;
   VersionedArray* array_ = nullptr;
   std::atomic<bool> ended_{false};  // the program freed the memory
+  std::atomic<bool> moved_{false};  // by realloc(), and did not say where
+  bool end_reported_ = false;
   Counters counts_;
   std::string onlooker_;
 };

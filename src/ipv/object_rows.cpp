@@ -184,7 +184,7 @@ ByteRange StreamObject::take_for_flush(ByteRange range) {
     stop_early_flush();
     const std::uint64_t begin = align_up(range.begin, cache_line_bytes);
     const std::uint64_t end =
-        range.end == bytes_ ? bytes_ : range.end / cache_line_bytes * cache_line_bytes;
+        range.end == bytes_ ? bytes() : range.end / cache_line_bytes * cache_line_bytes;
     if (begin < end) {
       dirty_.remove({begin, align_up(end, cache_line_bytes)});
       all_changed_ = false;  // the sets say it; what is announced once more is added once more

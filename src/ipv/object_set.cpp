@@ -20,8 +20,6 @@
 namespace perdure {
 namespace {
 
-constexpr auto first_of = [](const auto& object) { return object->first(); };
-
 // The objects that faults may concern. Read by the fault handler: objects are published when they
 // are started, and taken away before they are destroyed.
 std::array<std::atomic<InPlaceObject*>, ObjectSet::objects_max> published{};
@@ -33,13 +31,41 @@ bool let_store(std::uintptr_t address) {
   const std::size_t count = published_count.load(std::memory_order_acquire);
   for (std::size_t i = 0; i < count; ++i) {
     InPlaceObject* object = published[i].load(std::memory_order_relaxed);
-    if (object->holds(address)) return object->fault(address);
+    if (object->holds(address) && object->fault(address)) return true;
   }
   return false;
 }
 
 ArrayShape shape_of(std::size_t bytes) {
   return {ArrayType::byte, ArrayMode::twin, false, {bytes}};
+}
+
+// What the pool says of an array that it has with another size.
+Result<VersionedArray*> opened_with_its_size(Result<VersionedArray*> opened) {
+  if (opened.status().code() != Code::shape_mismatch) return opened;
+  return Status(Code::shape_mismatch, opened.status().message(),
+                ". An object begins with the size that it had: perdure_stored_shape() tells it "
+                "before, and perdure_ipv_resize() changes it after perdure_ipv_restart()");
+}
+
+Status moved_untold(const InPlaceObject& object) {
+  return Status(Code::wrong_state, "the memory of object ", quoted(object.name()),
+                " was given to realloc(), and where its contents are now was not said, so there is "
+                "no version of them: call perdure_ipv_resize() after realloc(), before the "
+                "persistence point, even if address and size are as before");
+}
+
+Status not_whole_pages(const std::string& name) {
+  return Status(Code::invalid_argument, "the arrays of pair ", quoted(name),
+                " must begin at multiples of ", view_page_bytes,
+                " bytes and not overlap; perdure_ipv_alloc() gives such memory");
+}
+
+bool can_be_a_pair(void* a, void* b, std::size_t bytes) {
+  const auto one = reinterpret_cast<std::uintptr_t>(a);
+  const auto other = reinterpret_cast<std::uintptr_t>(b);
+  const auto apart = std::max(one, other) - std::min(one, other);
+  return one % view_page_bytes == 0 && other % view_page_bytes == 0 && apart >= bytes;
 }
 
 }  // namespace
@@ -81,9 +107,8 @@ Status ObjectSet::check_new(const std::string& name, void* address, std::size_t 
     return Status(Code::wrong_state, "object ", quoted(name),
                   " must be named before perdure_ipv_restart()");
   }
-  if (address == nullptr || bytes == 0) {
-    return Status(Code::invalid_argument, "object ", quoted(name),
-                  " needs an address and at least one byte");
+  if (address == nullptr && bytes != 0) {
+    return Status(Code::invalid_argument, "object ", quoted(name), " needs an address");
   }
   if (objects_.size() == objects_max) {
     return Status(Code::no_space, "a process has at most ", objects_max, " objects");
@@ -119,11 +144,73 @@ Status ObjectSet::adopt(std::unique_ptr<InPlaceObject> object, bool spare_copy) 
   ArrayOptions given;
   given.writer = object.get();
   given.spare_copy = spare_copy;
-  PERDURE_TRY_ASSIGN(auto array,
-                     pool_.open_array_on_all(object->name(), shape_of(object->bytes()), given));
+  PERDURE_TRY_ASSIGN(auto array, opened_with_its_size(pool_.open_array_on_all(
+                                     object->name(), shape_of(object->bytes()), given)));
   object->attach(array);
   objects_.push_back(std::move(object));
   return Status::success();
+}
+
+Status ObjectSet::check_size(const InPlaceObject& object, const ObjectMemory& to) const {
+  const bool is_pair = dynamic_cast<const PairObject*>(&object) != nullptr;
+  if (is_pair != (to.other != nullptr)) {
+    return Status(Code::invalid_argument, quoted(object.name()), " is ",
+                  is_pair ? "a pair: perdure_ipv_resize_pair() says where both its arrays lie"
+                          : "no pair: perdure_ipv_resize() gives it another size");
+  }
+  if (is_pair && (to.bytes == 0 || !can_be_a_pair(to.address, to.other, to.bytes))) {
+    return not_whole_pages(object.name());
+  }
+  for (const std::byte* const address : {to.address, to.other}) {
+    const auto first = reinterpret_cast<std::uintptr_t>(address);
+    for (const auto& other : objects_) {
+      if (other.get() == &object || address == nullptr) continue;
+      if (!other->reaches_into(first, first + to.bytes)) continue;
+      return Status(Code::invalid_argument, "object ", quoted(object.name()),
+                    " would overlap object ", quoted(other->name()), " in memory");
+    }
+  }
+  return Status::success();
+}
+
+Status ObjectSet::resize(const std::string& name, const ObjectMemory& to) {
+  if (!started_) {
+    return Status(Code::wrong_state, "object ", quoted(name),
+                  " gets another size after perdure_ipv_restart(); until then it is as long as "
+                  "the pool has it, which perdure_stored_shape() tells");
+  }
+  InPlaceObject* const object = named(name);
+  if (object == nullptr) return {Code::not_found, "there is no object " + quoted(name)};
+  if (to.address == nullptr && to.bytes != 0) {
+    return Status(Code::invalid_argument, "object ", quoted(name), " needs an address");
+  }
+  PERDURE_TRY(check_size(*object, to));
+  const bool is_there = !object->ended() && to.address == object->address();
+  if (is_there && to.bytes == object->bytes() && to.other == nullptr) return Status::success();
+  (void)drain();  // the next version tells
+  const auto in_pool = [&](bool elsewhere) {
+    return pool_.resize_written(*object->array(), to.bytes, elsewhere);
+  };
+  const Status done = object->resize(to, in_pool);
+  if (done.code() == Code::unsupported) {
+    PERDURE_TRY(copy_from_now_on(*object, to, done.message(), in_pool));
+  } else {
+    PERDURE_TRY(done);
+  }
+  find_bounds();
+  return Status::success();
+}
+
+// What the object shows is in the extent that its array leaves.
+Status ObjectSet::copy_from_now_on(InPlaceObject& object, const ObjectMemory& to, std::string why,
+                                   const ResizeInPool& in_pool) {
+  auto copied = copied_in_place_of(object, to, std::move(why));
+  [[maybe_unused]] const auto left = object.array()->entry().hold;
+  PERDURE_TRY(in_pool(true));
+  object.leave();
+  const auto place =
+      std::ranges::find_if(objects_, [&object](const auto& each) { return each.get() == &object; });
+  return put(static_cast<std::size_t>(place - objects_.begin()), std::move(copied));
 }
 
 Status ObjectSet::say_ranks(const std::string& name, RankRule rule) {
@@ -138,15 +225,8 @@ Status ObjectSet::say_ranks(const std::string& name, RankRule rule) {
 Status ObjectSet::check_pair(const std::string& name, void* a, void* b, std::size_t bytes) const {
   PERDURE_TRY(check_new(name, a, bytes));
   PERDURE_TRY(check_new(name, b, bytes));
-  const auto one = reinterpret_cast<std::uintptr_t>(a);
-  const auto other = reinterpret_cast<std::uintptr_t>(b);
-  const auto apart = std::max(one, other) - std::min(one, other);
-  if (one % view_page_bytes != 0 || other % view_page_bytes != 0 || apart < bytes) {
-    return Status(Code::invalid_argument, "the arrays of pair ", quoted(name),
-                  " must begin at multiples of ", view_page_bytes,
-                  " bytes and not overlap; perdure_ipv_alloc() gives such memory");
-  }
-  return Status::success();
+  if (bytes == 0) return Status(Code::invalid_argument, "pair ", quoted(name), " needs bytes");
+  return can_be_a_pair(a, b, bytes) ? Status::success() : not_whole_pages(name);
 }
 
 Status ObjectSet::add_pair(const std::string& name, void* a, void* b, std::size_t bytes) {
@@ -182,17 +262,32 @@ Status ObjectSet::decide_lag() {
 
 // What can't be streamed is copied.
 Status ObjectSet::start_object(std::size_t place) {
-  std::unique_ptr<InPlaceObject>& object = objects_[place];
-  const Status started = object->start();
+  InPlaceObject& object = *objects_[place];
+  const Status started = object.start();
   if (started.code() != Code::unsupported) return started;
+  const ObjectMemory memory{object.address(), nullptr, object.bytes(), false};
+  return put(place, copied_in_place_of(object, memory, started.message()));
+}
+
+std::unique_ptr<InPlaceObject> ObjectSet::copied_in_place_of(const InPlaceObject& object,
+                                                             const ObjectMemory& memory,
+                                                             std::string why) {
   auto copied =
-      std::make_unique<CopyObject>(surroundings_, object->name(), object->address(),
-                                   object->bytes(), object->asked(), false, started.message());
-  copied->attach(object->array());
-  object->array()->set_writer(*copied);
-  published[place] = copied.get();  // before what it replaces goes
-  object = std::move(copied);
-  return object->start();
+      std::make_unique<CopyObject>(surroundings_, object.name(), memory.address, memory.bytes,
+                                   object.asked(), memory.whole_pages, std::move(why));
+  copied->attach(object.array());
+  return copied;
+}
+
+// Threads that free memory, or fault, may be with what it replaces, which stays until close().
+Status ObjectSet::put(std::size_t place, std::unique_ptr<InPlaceObject> object) {
+  object->array()->set_writer(*object);
+  PERDURE_TRY(object->start());
+  published[place] = object.get();
+  replaced_.reserve(replaced_.size() + 1);
+  const std::lock_guard<std::shared_mutex> lock(objects_mutex_);
+  replaced_.push_back(std::exchange(objects_[place], std::move(object)));
+  return Status::success();
 }
 
 Status ObjectSet::start_objects() {
@@ -228,25 +323,25 @@ Status ObjectSet::begin_accesses() {
 }
 
 void ObjectSet::publish() {
-  std::ranges::sort(objects_, {}, first_of);
   for (std::size_t i = 0; i < objects_.size(); ++i) published[i] = objects_[i].get();
   published_count = objects_.size();
-  if (objects_.empty()) return;
-  low_ = ~std::uintptr_t{0};
+  find_bounds();
+}
+
+void ObjectSet::find_bounds() {
+  Bounds all{~std::uintptr_t{0}, 0};
   for (const auto& object : objects_) {
+    if (object->bytes() == 0) continue;
     for (const std::uintptr_t first : object->beginnings()) {
-      low_ = std::min(low_, first);
-      high_ = std::max<std::uintptr_t>(high_, first + object->bytes());
+      all.low = std::min(all.low, first);
+      all.high = std::max<std::uintptr_t>(all.high, first + object->bytes());
     }
   }
+  bounds_ = all.high == 0 ? Bounds() : all;
 }
 
 InPlaceObject* ObjectSet::find(std::uintptr_t address) const {
-  if (address < low_ || address >= high_) return nullptr;
-  const auto above = std::ranges::upper_bound(objects_, address, {}, first_of);
-  if (above == objects_.begin()) return nullptr;
-  InPlaceObject* object = std::prev(above)->get();
-  return object->holds(address) ? object : nullptr;
+  return address < bounds_.low || address >= bounds_.high ? nullptr : holding(address);
 }
 
 bool ObjectSet::takes_boxes() const {
@@ -299,7 +394,7 @@ Status ObjectSet::wait() {
 Status ObjectSet::hand_over() {
   Status status;
   for (const auto& object : objects_) {
-    const Status handed = object->hand_over();
+    const Status handed = object->moved() ? moved_untold(*object) : object->hand_over();
     if (status.ok()) status = handed;
   }
   surroundings_.unseen = stores_may_go_unseen();
@@ -387,7 +482,11 @@ Status ObjectSet::finish_saves() {
 
 Status ObjectSet::compare_version(std::uint64_t version) const {
   if (!check_) return Status::success();
-  return agree(pool_.group(), check_->compare(objects_, pool_.device(), version));
+  const auto arrays = pool_.arrays_of(version);
+  const Status same = arrays.ok()
+                          ? check_->compare(objects_, arrays.value(), pool_.device(), version)
+                          : arrays.status();
+  return agree(pool_.group(), same);
 }
 
 // [collective]
@@ -452,29 +551,30 @@ void ObjectSet::touch(const void* address, std::size_t bytes) {
   }
 }
 
-Status ObjectSet::end_within(std::uintptr_t begin, std::uintptr_t end) {
+Status ObjectSet::end_within(std::uintptr_t begin, std::uintptr_t end, Going how) {
+  const std::shared_lock<std::shared_mutex> lock(objects_mutex_);
   for (const auto& object : objects_) {
-    if (!object->ended() && object->overlaps(begin, end)) PERDURE_TRY(object->end());
+    if (object->reaches_into(begin, end)) PERDURE_TRY(object->end(how));
   }
   return Status::success();
 }
 
 bool ObjectSet::reaches_into(std::uintptr_t begin, std::uintptr_t end) const {
-  return std::ranges::any_of(objects_, [&](const auto& object) {
-    return !object->ended() && object->overlaps(begin, end);
-  });
+  const std::shared_lock<std::shared_mutex> lock(objects_mutex_);
+  return std::ranges::any_of(objects_,
+                             [&](const auto& object) { return object->reaches_into(begin, end); });
 }
 
 // A program that goes on without an object may have meant to.
 void ObjectSet::report_ended() {
   for (const auto& object : objects_) {
-    const bool known = std::ranges::find(reported_ended_, object.get()) != reported_ended_.end();
-    if (!object->ended() || known) continue;
-    reported_ended_.push_back(object.get());
-    std::fprintf(stderr,
-                 "perdure: the memory of object %s was freed: versions from here on hold its "
-                 "contents of that moment\n",
-                 quoted(object->name()).c_str());
+    if (!object->reports_end()) continue;
+    const std::string what =
+        object->moved() ? moved_untold(*object).message()
+                        : sentence("the memory of object ", quoted(object->name()),
+                                   " was freed: versions from here on hold its contents of that "
+                                   "moment");
+    std::fprintf(stderr, "perdure: %s\n", what.c_str());
   }
 }
 
@@ -492,14 +592,14 @@ Status ObjectSet::close() {
   }
   for (const auto& object : objects_) object->leave();
   published_count = 0;
-  low_ = high_ = 0;
+  bounds_ = {};
   thread_.reset();
   for (const auto& object : objects_) {
     const Status closed = pool_.close_array(object->array(), false);
     if (status.ok()) status = closed;
   }
   objects_.clear();
-  reported_ended_.clear();
+  replaced_.clear();
   started_ = false;
   return status;
 }

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <shared_mutex>
 #include <string>
 #include <vector>
 
@@ -42,6 +43,9 @@ class ObjectSet {
   Status add(const std::string& name, void* address, std::size_t bytes, int tier, bool whole_pages);
   // [collective] Two arrays whose roles alternate (pair_object.hpp), in whole pages of their own.
   Status add_pair(const std::string& name, void* a, void* b, std::size_t bytes);
+  // Local. The object `name`, or the pair if there is another array, is as long as `to` says, and
+  // lies there, with the contents. Code::no_space and others leave all as it was.
+  Status resize(const std::string& name, const ObjectMemory& to);
   // What an object is to the ranks together, if another number of them made the pool.
   Status say_ranks(const std::string& name, RankRule rule);
   // [collective]
@@ -68,9 +72,9 @@ class ObjectSet {
     if (object.box_end(box, past_cache)) queue_early_flush(object);
   }
   void touch(const void* address, std::size_t bytes);
-  // The program is about to free [begin, end): objects that have a byte there end. Any thread, but
-  // not at the same time as close(). Failure: it must not free it.
-  Status end_within(std::uintptr_t begin, std::uintptr_t end);
+  // The program is about to free [begin, end), or to move it: objects that have a byte there end.
+  // Any thread, but not at the same time as close(). Failure: it must not do so.
+  Status end_within(std::uintptr_t begin, std::uintptr_t end, Going how = Going::freed);
   // Whether an object that has not ended has a byte there.
   bool reaches_into(std::uintptr_t begin, std::uintptr_t end) const;
 
@@ -82,22 +86,33 @@ class ObjectSet {
   bool started() const { return started_; }
   const std::vector<std::unique_ptr<InPlaceObject>>& objects() const { return objects_; }
   // Where objects lie, [low, high); 0 and 0 before restart() and after close().
-  std::uintptr_t low() const { return low_; }
-  std::uintptr_t high() const { return high_; }
+  std::uintptr_t low() const { return bounds_.low; }
+  std::uintptr_t high() const { return bounds_.high; }
   bool takes_boxes() const;  // until the next persistence point: some object is in STREAM
   bool lags() const { return surroundings_.lags; }
   std::uint64_t calls() const { return calls_; }  // of persist()
   const Pool& pool() const { return pool_; }
 
  private:
+  struct Bounds {
+    std::uintptr_t low = 0;
+    std::uintptr_t high = 0;
+  };
+
   ObjectSet(Pool& pool, const IpvOptions& options);
   Status check_new(const std::string& name, void* address, std::size_t bytes) const;
   Status check_pair(const std::string& name, void* a, void* b, std::size_t bytes) const;
+  Status check_size(const InPlaceObject& object, const ObjectMemory& to) const;
   Status adopt(std::unique_ptr<InPlaceObject> object, bool spare_copy);
   Status decide_thread();
   Status decide_lag();
   Status start_objects();
   Status start_object(std::size_t place);
+  std::unique_ptr<InPlaceObject> copied_in_place_of(const InPlaceObject& object,
+                                                    const ObjectMemory& memory, std::string why);
+  Status put(std::size_t place, std::unique_ptr<InPlaceObject> object);
+  Status copy_from_now_on(InPlaceObject& object, const ObjectMemory& to, std::string why,
+                          const ResizeInPool& in_pool);
   Status hand_over();
   Status begin_accesses();
   Result<std::uint64_t> persist_now();
@@ -108,6 +123,7 @@ class ObjectSet {
   Status finish_saves();
   Status compare_version(std::uint64_t version) const;
   void publish();
+  void find_bounds();
   void queue_early_flush(InPlaceObject& object);
   void report_ended();
 
@@ -115,7 +131,9 @@ class ObjectSet {
   IpvOptions options_;
   ParallelWriter writer_;
   ObjectSurroundings surroundings_;
-  std::vector<std::unique_ptr<InPlaceObject>> objects_;  // by address once started
+  mutable std::shared_mutex objects_mutex_;  // objects_, where one takes the place of another
+  std::vector<std::unique_ptr<InPlaceObject>> objects_;
+  std::vector<std::unique_ptr<InPlaceObject>> replaced_;
   std::unique_ptr<FlushThread> thread_;
   Onlookers onlookers_;
   std::atomic<std::uint64_t> durable_version_{0};
@@ -124,9 +142,7 @@ class ObjectSet {
   Status commit_failure_;   // of the version that was finished last: all ranks have one
   Status flush_failure_;    // of an early flush: this rank's
   std::uint64_t calls_ = 0;
-  std::vector<const InPlaceObject*> reported_ended_;
-  std::uintptr_t low_ = 0;
-  std::uintptr_t high_ = 0;
+  Bounds bounds_;
   bool started_ = false;
 };
 

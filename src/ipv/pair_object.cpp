@@ -70,7 +70,7 @@ bool PairObject::overlaps(std::uintptr_t begin, std::uintptr_t end) const {
       beginnings(), [&](std::uintptr_t first) { return begin < first + bytes_ && first < end; });
 }
 
-std::vector<std::uintptr_t> PairObject::beginnings() const {
+InPlaceObject::Beginnings PairObject::beginnings() const {
   return {reinterpret_cast<std::uintptr_t>(arrays_[0].address),
           reinterpret_cast<std::uintptr_t>(arrays_[1].address)};
 }
@@ -152,10 +152,33 @@ void PairObject::leave() {
 }
 
 // What the last persistence point began, or a version before it, is what stays.
-Status PairObject::end() {
+Status PairObject::end(Going how) {
   leave();
   ended_ = true;
+  moved_ = how == Going::moved;
   return Status::success();
+}
+
+// ipv.T4. Its arrays show the extent that it leaves until they are ordinary memory.
+Status PairObject::resize(const ObjectMemory& to, const ResizeInPool& in_pool) {
+  if (in_version_ && flush_ != Flush::done) PERDURE_TRY(flush_saved());
+  [[maybe_unused]] const auto left = array_->entry().hold;
+  Poison poison(to.bytes, surroundings_.verify);
+  PERDURE_TRY(in_pool(true));
+  leave();
+  take_place([&] {
+    address_ = to.address;
+    bytes_ = to.bytes;
+    arrays_[0].address = to.address;
+    arrays_[1].address = to.other;
+  });
+  for (Array& array : arrays_) array.places.clear();
+  poison_ = std::move(poison);
+  alive_ = 0;
+  anew_ = in_version_;
+  Status started = start();
+  if (!started.ok()) ended_ = moved_ = true;  // there is no version of what is in no copy
+  return started;
 }
 
 bool PairObject::fault(std::uintptr_t address) {
@@ -220,9 +243,9 @@ void PairObject::pass() {
 }
 
 Result<std::uint64_t> PairObject::save_contents() {
-  if (surroundings_.saves_beside) return bytes_;  // save_beside() is queued
+  if (surroundings_.saves_beside) return bytes();  // save_beside() is queued
   PERDURE_TRY(flush_saved());
-  return bytes_;
+  return bytes();
 }
 
 Status PairObject::flush_saved() {
@@ -256,8 +279,9 @@ Status PairObject::finish_save() {
 void PairObject::end_version(CommitOutcome outcome) {
   const bool was_in_version = std::exchange(in_version_, false);
   flush_ = Flush::done;
+  const bool anew = std::exchange(anew_, false);
   if (!was_in_version || outcome != CommitOutcome::committed) return;
-  unsaved_ = false;
+  unsaved_ = anew;
   counts_.versions.add(1);
 }
 

@@ -25,6 +25,8 @@
 //   ipv.T2  The other array is shown in written_copy_, which no version names.
 //   ipv.T3  In all copies that no version names, what no iteration has stored to is as in
 //       alive_copy_: start() fills them.
+//   ipv.T4  A pair that gets another size starts again, in an extent of which no version names a
+//       copy. What the version under way holds of it was flushed where it lay.
 //
 // Threads: as object.hpp; stores to an array may come from any.
 #pragma once
@@ -49,11 +51,12 @@ class PairObject final : public InPlaceObject {
 
   std::byte* alive() const { return arrays_[alive_].address; }
   bool overlaps(std::uintptr_t begin, std::uintptr_t end) const override;
-  std::vector<std::uintptr_t> beginnings() const override;
+  Beginnings beginnings() const override;
 
   Status start() override;
   void leave() override;
-  Status end() override;
+  Status end(Going how) override;
+  Status resize(const ObjectMemory& to, const ResizeInPool& in_pool) override;
   void touch(ByteRange /*range*/) override {}
   bool fault(std::uintptr_t address) override;
   Status pin() override;
@@ -96,6 +99,7 @@ class PairObject final : public InPlaceObject {
   Status broken_;  // ipv.R2
   bool started_ = false;
   bool unsaved_ = false;  // no committed version holds what is alive
+  bool anew_ = false;     // nor does the one under way: it began before resize()
   bool in_version_ = false;
   std::atomic<Flush> flush_{Flush::done};  // of alive_copy_, for the version under way
 };

@@ -96,6 +96,7 @@ StreamObject::StreamObject(ObjectSurroundings& surroundings, std::string name, s
 }
 
 Status StreamObject::may_be_placed() const {
+  if (bytes_ == 0) return {Code::unsupported, "it has no bytes"};
   if (first() % view_page_bytes != 0) {
     return {Code::unsupported, "its address is no multiple of the page size"};
   }
@@ -190,7 +191,7 @@ void StreamObject::leave() {
 }
 
 // ipv.P8.
-Status StreamObject::end() {
+Status StreamObject::end(Going how) {
   lock_for_stores();
   const std::lock_guard<FaultLock> lock(lock_, std::adopt_lock);
   if (!ended_ && phase_ != Phase::off) {
@@ -200,7 +201,12 @@ Status StreamObject::end() {
     views_.reset();
   }
   ended_ = true;
+  moved_ = how == Going::moved;
   return Status::success();
+}
+
+Status StreamObject::resize(const ObjectMemory& /*to*/, const ResizeInPool& /*in_pool*/) {
+  return {Code::unsupported, "it got another size or place"};
 }
 
 Status StreamObject::pin() {

@@ -35,7 +35,8 @@ class StreamObject final : public InPlaceObject {
 
   Status start() override;
   void leave() override;
-  Status end() override;
+  Status end(Going how) override;
+  Status resize(const ObjectMemory& to, const ResizeInPool& in_pool) override;
 
   bool takes_boxes() const override { return own_thread(); }
   perdure_ipv_answer box_begin(const perdure_ipv_box& box) override;

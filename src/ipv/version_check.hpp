@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "ipv/object.hpp"
+#include "pool/array_table.hpp"
 
 namespace perdure {
 
@@ -21,9 +22,10 @@ class VersionCheck {
   using Objects = std::vector<std::unique_ptr<InPlaceObject>>;
   // All objects have been handed over, or restored.
   void take(const Objects& objects);
-  // Version `version` was committed. Code::damaged names the first byte that differs from what was
-  // taken.
-  Status compare(const Objects& objects, const Device& device, std::uint64_t version) const;
+  // Version `version` was committed, with `arrays`: objects may have got another size and place
+  // since. Code::damaged names the first byte that differs from what was taken.
+  Status compare(const Objects& objects, const ArrayTable& arrays, const Device& device,
+                 std::uint64_t version) const;
 
  private:
   std::vector<std::vector<std::byte>> taken_;  // by object

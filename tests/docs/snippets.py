@@ -250,7 +250,7 @@ HOW: dict[str, list[How]] = {
     ],
     "docs/cpp.md": [
         Compiled("pool.cpp"), Compiled("members.cpp"), Compiled("state.cpp"),
-        Compiled("objects.cpp"),
+        Compiled("objects.cpp"), Compiled("follow.cpp"),
     ],
     "docs/devices.md": [Compiled("device.c"), Compiled("sycl.cpp")],
     "docs/doctor.md": [
@@ -291,7 +291,8 @@ HOW: dict[str, list[How]] = {
         Aside("installing, a Debian package", "`test_package.py` installs it in a clean Debian"),
         Aside("installing, pip", "`test_wheel.py` makes the wheel and installs it"),
     ],
-    "docs/ipv.md": [Compiled("ipv.c"), Compiled("pair.c"), Compiled("ipv_ranks.c")],
+    "docs/ipv.md": [Compiled("ipv.c"), Compiled("pair.c"), Compiled("ipv_grow.c"),
+                    Compiled("ipv_ranks.c")],
     "docs/ipv_check.md": [
         Run(_RECORDED + _CHECKED + "perdure-clang --ipv-check -O2 heat.c -lm -o sp.checked\n",
             {"check -- ./sp.S": "check -- ./sp.checked"}, needs=("perdure-clang",)),

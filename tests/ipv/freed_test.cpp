@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Objects in memory of the program's own, which it frees, reallocates or unmaps while they are
-// objects: they end, and the versions hold what was in them. And objects that share their last page
-// with somebody else. Through perdure.h, on a pool in a directory.
+// objects: they end, and the versions hold what was in them, or they go on where the program says.
+// And objects that share their last page with somebody else. Through perdure.h, on a pool in a
+// directory.
 // ctest: DEPS shared
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -164,20 +165,99 @@ TEST_P(IpvFreed, an_object_inside_a_freed_block_ends) {
   restarted(3, 4);
 }
 
-TEST_P(IpvFreed, realloc_ends_an_object_and_keeps_the_programs_bytes) {
+// With lag, the persistence point that begins the version has begun none, and the next one says so.
+TEST_P(IpvFreed, after_realloc_there_is_no_version_before_the_program_says_where_the_object_is) {
   open();
   iterate(2);
   iterate(3);
   std::memset(memory_, 5, bytes());
   char* grown = nullptr;
+  testing::internal::CaptureStderr();
   end_u([&, block = memory_] { grown = static_cast<char*>(std::realloc(block, 5 * bytes())); });
   ASSERT_NE(grown, nullptr);
   EXPECT_EQ(std::string(grown, bytes()), std::string(bytes(), 5));
   std::memset(grown, 6, 5 * bytes());
+  for (int call = 0; call < 4; ++call) {
+    const bool tells = !GetParam().lags || call % 2 != 0;
+    EXPECT_EQ(perdure_ipv_persist(&version_), tells ? PERDURE_E_STATE : PERDURE_OK) << call;
+  }
+  const std::string sentence = "memory of object 'u' was given to realloc()";
+  EXPECT_NE(std::string(perdure_last_error()).find(sentence), std::string::npos);
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_NE(said.find(sentence), std::string::npos) << said;
+  EXPECT_EQ(said.find(sentence), said.rfind(sentence)) << "once";
+  ASSERT_EQ(perdure_ipv_resize("u", grown, bytes()), PERDURE_OK) << perdure_last_error();
   iterate(7);
-  EXPECT_EQ(std::string(grown, bytes()), std::string(bytes(), 6));
+  iterate(7);
+  std::memset(grown, 8, bytes());
+  iterate(9);
+  EXPECT_EQ(std::string(grown + bytes(), 4 * bytes()), std::string(4 * bytes(), 6));
+  close();
   std::free(grown);
-  restarted(5, 7);
+  restarted(8, 9);
+}
+
+TEST_P(IpvFreed, after_a_realloc_that_failed_the_object_is_where_the_program_says) {
+  open();
+  iterate(2);
+  volatile std::size_t too_much = ~std::size_t{0} / 4;
+  const volatile auto address = reinterpret_cast<std::uintptr_t>(memory_);
+  ASSERT_EQ(std::realloc(memory_, too_much), nullptr);
+  memory_ = reinterpret_cast<char*>(address);  // NOLINT(performance-no-int-to-ptr)
+  ASSERT_EQ(perdure_ipv_resize("u", memory_, bytes()), PERDURE_OK) << perdure_last_error();
+  iterate(4);
+  free_u();
+  restarted(4, 4);
+}
+
+// Freed before, or after, the call; in a version each.
+TEST_P(IpvFreed, an_object_in_new_memory_is_followed_where_it_was_told) {
+  open();
+  iterate(2);
+  char* const second = allocated();
+  std::memset(second, 5, bytes());
+  char* const first = std::exchange(memory_, second);
+  ASSERT_EQ(perdure_ipv_resize("u", second, bytes()), PERDURE_OK) << perdure_last_error();
+  std::memset(first, 9, bytes());
+  std::free(first);
+  reuse();
+  iterate(3);
+  free_u();
+  memory_ = allocated();
+  ASSERT_EQ(perdure_ipv_resize("u", memory_, bytes()), PERDURE_OK) << perdure_last_error();
+  testing::internal::CaptureStderr();
+  iterate(4);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "") << "it has ended no more";
+  free_u();  // and is watched where it is now
+  reuse();
+  iterate(6);
+  restarted(4, 6);
+}
+
+TEST_P(IpvFreed, an_object_becomes_empty_and_long_again) {
+  open();
+  iterate(2);
+  free_u();
+  ASSERT_EQ(perdure_ipv_resize("u", nullptr, 0), PERDURE_OK) << perdure_last_error();
+  iterate(3);
+  iterate(3);
+  close();
+  ASSERT_EQ(perdure_open((directory_ / "pool").c_str(), nullptr, &pool_), PERDURE_OK);
+  std::uint64_t shape[8] = {77};
+  ASSERT_EQ(perdure_stored_shape(pool_, "u", 0, nullptr, shape), PERDURE_OK);
+  EXPECT_EQ(shape[0], 0U);
+  ASSERT_EQ(perdure_ipv_open(pool_, nullptr), PERDURE_OK);
+  EXPECT_EQ(perdure_ipv_object("u", other_.data(), 8, nullptr), PERDURE_E_SHAPE);
+  EXPECT_NE(std::string(perdure_last_error()).find("perdure_stored_shape()"), std::string::npos)
+      << perdure_last_error();
+  ASSERT_EQ(perdure_ipv_object("u", nullptr, 0, nullptr), PERDURE_OK) << perdure_last_error();
+  ASSERT_EQ(perdure_ipv_object("v", other_.data(), other_.size(), nullptr), PERDURE_OK);
+  ASSERT_EQ(perdure_ipv_restart(&version_), PERDURE_OK) << perdure_last_error();
+  memory_ = allocated();
+  ASSERT_EQ(perdure_ipv_resize("u", memory_, bytes()), PERDURE_OK) << perdure_last_error();
+  iterate(5);
+  free_u();
+  restarted(5, 5);
 }
 
 TEST_P(IpvFreed, munmap_ends_an_object_of_which_it_takes_a_page) {
@@ -298,6 +378,31 @@ TEST_P(IpvFreed, what_follows_an_object_in_its_last_page_stays_the_programs) {
   for (char* neighbour : neighbours) std::free(neighbour);
   free_u();
   restarted(8, 8);
+}
+
+// Each call of free() asks the pair, too, which must not free anything itself.
+TEST(IpvFreedPair, calls_of_free_beside_a_pair_do_what_they_did) {
+  const perdure_test::TemporaryDirectory directory;
+  perdure_pool* pool = nullptr;
+  ASSERT_EQ(perdure_open((directory / "pool").c_str(), nullptr, &pool), PERDURE_OK);
+  ASSERT_EQ(perdure_ipv_open(pool, nullptr), PERDURE_OK);
+  std::vector<char> own(3 * page);
+  char* const pair[] = {static_cast<char*>(perdure_ipv_alloc(page)),
+                        static_cast<char*>(perdure_ipv_alloc(page))};
+  ASSERT_EQ(perdure_ipv_object("own", own.data(), own.size(), nullptr), PERDURE_OK);
+  ASSERT_EQ(perdure_ipv_pair("pair", pair[0], pair[1], page), PERDURE_OK);
+  ASSERT_EQ(perdure_ipv_restart(nullptr), PERDURE_OK) << perdure_last_error();
+  for (int iteration = 1; iteration < 6; ++iteration) {
+    std::memset(pair[iteration % 2], iteration, page);
+    for (std::size_t size = 16; size < 100'000; size *= 3) std::vector<char>(size, 'x').swap(own);
+    ASSERT_EQ(perdure_ipv_resize("own", own.data(), own.size()), PERDURE_OK);
+    ASSERT_EQ(perdure_ipv_persist(nullptr), PERDURE_OK) << perdure_last_error();
+  }
+  perdure_ipv_free(pair[0]);
+  ASSERT_EQ(perdure_ipv_persist(nullptr), PERDURE_OK) << perdure_last_error();
+  EXPECT_EQ(perdure_ipv_close(), PERDURE_OK);
+  EXPECT_EQ(perdure_close(pool), PERDURE_OK);
+  perdure_ipv_free(pair[1]);
 }
 
 constexpr Case cases[] = {{"copy", PERDURE_IPV_COPY, true, -1, 64 * page},

@@ -69,7 +69,6 @@ TEST_F(IpvMisuse, objects_that_cant_be_are_refused) {
   ASSERT_EQ(perdure_ipv_open(pool_, nullptr), PERDURE_OK);
   refused(perdure_ipv_object(nullptr, memory_, 8, nullptr), PERDURE_E_INVALID, "name");
   refused(perdure_ipv_object("u", nullptr, 8, nullptr), PERDURE_E_INVALID, "address");
-  refused(perdure_ipv_object("u", memory_, 0, nullptr), PERDURE_E_INVALID, "at least one byte");
   const perdure_ipv_object_options odd{17, 0};
   refused(perdure_ipv_object("u", memory_, 8, &odd), PERDURE_E_INVALID, "tier 17");
   const perdure_ipv_object_options neither{PERDURE_IPV_AUTO, 2};
@@ -79,6 +78,59 @@ TEST_F(IpvMisuse, objects_that_cant_be_are_refused) {
   refused(perdure_ipv_object("u", memory_ + 8192, 8, nullptr), PERDURE_E_INVALID, "open");
   perdure_ipv_object_status status{};
   refused(perdure_ipv_status("w", &status), PERDURE_E_NOT_FOUND, "w");
+}
+
+TEST_F(IpvMisuse, a_size_is_given_to_an_object_that_is_there_after_the_restart) {
+  refused(perdure_ipv_resize("u", memory_, 4096), PERDURE_E_STATE, "perdure_ipv_open()");
+  ASSERT_EQ(perdure_ipv_open(pool_, nullptr), PERDURE_OK);
+  ASSERT_EQ(perdure_ipv_object("u", memory_, 4096, nullptr), PERDURE_OK);
+  refused(perdure_ipv_resize("u", memory_, 8192), PERDURE_E_STATE, "perdure_stored_shape()");
+  ASSERT_EQ(perdure_ipv_restart(&version_), PERDURE_OK);
+  refused(perdure_ipv_resize(nullptr, memory_, 8192), PERDURE_E_INVALID, "name");
+  refused(perdure_ipv_resize("v", memory_, 8192), PERDURE_E_NOT_FOUND, "no object 'v'");
+  refused(perdure_ipv_resize("u", nullptr, 8192), PERDURE_E_INVALID, "address");
+  refused(perdure_ipv_resize_pair("u", memory_, nullptr, 8), PERDURE_E_INVALID, "two arrays");
+  refused(perdure_ipv_resize_pair("u", memory_, memory_ + 4096, 8), PERDURE_E_INVALID, "no pair");
+  ASSERT_EQ(perdure_ipv_pin(memory_), PERDURE_OK);
+  refused(perdure_ipv_resize("u", memory_, 8192), PERDURE_E_STATE, "perdure_ipv_unpin()");
+  ASSERT_EQ(perdure_ipv_unpin(memory_), PERDURE_OK);
+  ASSERT_EQ(perdure_ipv_resize("u", memory_, 8192), PERDURE_OK);
+  memory_[8191] = 'g';
+  ASSERT_EQ(perdure_ipv_persist(&version_), PERDURE_OK);
+}
+
+TEST_F(IpvMisuse, an_older_version_of_another_size_comes_back) {
+  perdure_options options{};
+  options.keep = 2;
+  const std::string path = directory_ / "keeps_two";
+  perdure_pool* pool = nullptr;
+  const auto open = [&] { ASSERT_EQ(perdure_open(path.c_str(), &options, &pool), PERDURE_OK); };
+  open();
+  ASSERT_EQ(perdure_ipv_open(pool, nullptr), PERDURE_OK);
+  ASSERT_EQ(perdure_ipv_object("u", memory_, 4096, nullptr), PERDURE_OK);
+  ASSERT_EQ(perdure_ipv_restart(&version_), PERDURE_OK);
+  for (const std::size_t bytes : {std::size_t{4096}, object_bytes}) {
+    ASSERT_EQ(perdure_ipv_resize("u", memory_, bytes), PERDURE_OK);
+    std::memset(memory_, bytes == 4096 ? 'a' : 'b', bytes);
+    ASSERT_EQ(perdure_ipv_persist(nullptr), PERDURE_OK);
+  }
+  ASSERT_EQ(perdure_ipv_close(), PERDURE_OK);
+  ASSERT_EQ(perdure_close(pool), PERDURE_OK);
+  open();
+  ASSERT_EQ(perdure_restore(pool, 1), PERDURE_OK) << perdure_last_error();
+  ASSERT_EQ(perdure_commit(pool, &version_), PERDURE_OK);
+  ASSERT_EQ(perdure_close(pool), PERDURE_OK);
+  open();
+  std::uint64_t shape[8] = {};
+  ASSERT_EQ(perdure_stored_shape(pool, "u", 0, nullptr, shape), PERDURE_OK);
+  EXPECT_EQ(shape[0], 4096U);
+  ASSERT_EQ(perdure_ipv_open(pool, nullptr), PERDURE_OK);
+  ASSERT_EQ(perdure_ipv_object("u", memory_, shape[0], nullptr), PERDURE_OK);
+  ASSERT_EQ(perdure_ipv_restart(&version_), PERDURE_OK) << perdure_last_error();
+  EXPECT_EQ(version_, 3U);
+  EXPECT_EQ(std::string(memory_, 4096), std::string(4096, 'a'));
+  ASSERT_EQ(perdure_ipv_close(), PERDURE_OK);
+  ASSERT_EQ(perdure_close(pool), PERDURE_OK);
 }
 
 TEST_F(IpvMisuse, what_an_object_is_to_the_ranks_is_said_of_one_that_is_there_before_the_restart) {

@@ -147,6 +147,100 @@ TEST_F(IpvInterface, an_object_whose_vector_grew_is_refused_at_the_next_persist)
   RecordProperty("pages", static_cast<int>(mapped_pages() - before));
 }
 
+// By either allocator, in each run longer, shorter, elsewhere, and empty now and then.
+template <typename Vector>
+void follow_a_vector(const std::string& path) {
+  std::vector<float> expected;
+  for (std::uint64_t run = 0; run < 5; ++run) {
+    Pool pool(path);
+    Vector u(run == 0 ? 0 : 17);
+    ipv::Objects objects(pool);
+    objects.follow("u", u);
+    EXPECT_EQ(u.size(), expected.size()) << "run " << run;
+    objects.restart();
+    EXPECT_TRUE(std::equal(u.begin(), u.end(), expected.begin(), expected.end())) << "run " << run;
+    for (int step = 0; step < 9; ++step) {
+      for (int i = 0; i < 700 * step; ++i) u.push_back(static_cast<float>(i + step));
+      if (step == 3) u.erase(u.begin(), u.begin() + 500);
+      if (step == 5) Vector(u).swap(u);
+      if (step == 6 && run % 2 == 0) u.clear();
+      objects.persist();
+    }
+    EXPECT_GE(objects.wait(), 9 * (run + 1));
+    expected.assign(u.begin(), u.end());
+    u.push_back(1);  // is in no version
+    objects.close();
+  }
+}
+
+TEST_F(IpvInterface, a_followed_vector_is_in_each_version_as_long_as_it_is) {
+  follow_a_vector<std::vector<float>>(path_);
+  follow_a_vector<std::vector<float, ipv::allocator<float>>>(directory_ / "other");
+}
+
+TEST_F(IpvInterface, a_vector_that_changes_between_its_name_and_the_restart_is_refused) {
+  Pool pool(path_);
+  std::vector<float> u(3);
+  ipv::Objects objects(pool);
+  objects.follow("u", u);
+  u.push_back(1);
+  EXPECT_EQ(code_of([&] { objects.restart(); }), PERDURE_E_STATE);
+}
+
+TEST_F(IpvInterface, an_object_goes_on_where_resize_says) {
+  {
+    Pool pool(path_);
+    ipv::Objects objects(pool);
+    Doubles u(1000, 4.0);
+    objects.add("u", u);
+    objects.restart();
+    objects.persist();
+    for (int i = 0; i < 3000; ++i) u.push_back(5);
+    EXPECT_EQ(code_of([&] { objects.resize("v", u); }), PERDURE_E_NOT_FOUND);
+    objects.resize("u", u);
+    objects.persist();
+    u.front() = 6;
+    objects.persist();
+    EXPECT_EQ(objects.wait(), 3U);
+  }
+  Pool pool(path_);
+  Doubles u(4000);
+  ipv::Objects objects(pool);
+  objects.add("u", u);
+  EXPECT_EQ(objects.restart(), 3U);
+  EXPECT_EQ(u.front(), 6.0);
+  EXPECT_EQ(u.back(), 5.0);
+}
+
+TEST_F(IpvInterface, a_pair_goes_on_in_larger_arrays) {
+  Doubles f(512, 1.0), g(512, 1.0), larger_f(1024, 2.0), larger_g(1024);
+  {
+    Pool pool(path_);
+    ipv::Objects objects(pool);
+    objects.add_pair("f", std::span<double>(f), std::span<double>(g));
+    objects.restart();
+    std::fill(g.begin(), g.end(), 3.0);
+    objects.persist();
+    EXPECT_EQ(code_of([&] {
+                objects.resize_pair("f", std::span<double>(larger_f), std::span<double>(g));
+              }),
+              PERDURE_E_INVALID);
+    objects.resize_pair("f", std::span<double>(larger_f), std::span<double>(larger_g));
+    std::fill(f.begin(), f.end(), 9.0);  // no object's any more
+    std::fill(larger_g.begin(), larger_g.end(), 5.0);
+    objects.persist();
+    EXPECT_EQ(objects.alive("f"), larger_g.data());
+    EXPECT_EQ(objects.wait(), 2U);
+  }
+  Pool pool(path_);
+  ipv::Objects objects(pool);
+  Doubles a(1024), b(1024);
+  objects.add_pair("f", std::span<double>(a), std::span<double>(b));
+  objects.restart();
+  const auto* const alive = static_cast<const double*>(objects.alive("f"));
+  EXPECT_EQ(std::count(alive, alive + 1024, 5.0), 1024);
+}
+
 TEST_F(IpvInterface, memory_of_objects_is_given_back) {
   constexpr std::size_t cells = std::size_t{1} << 20U;  // 8 MiB
   std::size_t first = 0;
