@@ -1,7 +1,8 @@
 ! SPDX-License-Identifier: BSD-3-Clause
 !
 ! A Fortran program with a version at every step: heat.f90 POOL STEPS. It prints the version that it
-! restarted from and the sum at its end; killed and started again it ends with the same sum.
+! restarted from and the sum at its end, and that of the sums of all steps, in an allocatable that
+! grows; killed and started again it ends with the same sums.
 program heat
   use, intrinsic :: iso_c_binding
   use perdure
@@ -18,6 +19,8 @@ program heat
   type(perdure_ipv_box) :: box
   type(perdure_ipv_answer) :: by
   type(perdure_ipv_object_status) :: status
+  type(perdure_array_info), allocatable :: held(:)
+  real(c_double), allocatable, target :: past(:)  ! the sum of each step: longer with each
 
   call get_command_argument(1, path)
   call get_command_argument(2, text)
@@ -36,6 +39,14 @@ program heat
   if (perdure_ipv_object("v", c_loc(u(3, 3)), 8_c_size_t) == 0) stop "overlapping objects"
   if (len(perdure_last_error()) == 0) stop "no sentence"
   call check(perdure_ipv_ranks("u", perdure_rows))
+  call check(perdure_arrays(pool, held))
+  allocate (past(0))
+  do j = 1, size(held)
+    if (held(j)%name /= "past") cycle
+    deallocate (past)
+    allocate (past(held(j)%bytes / 8))
+  end do
+  call check(perdure_ipv_object("past", place_of(past), 8_c_size_t * size(past)))
   call check(perdure_ipv_restart(version))
   box%first = memory
   box%counts(1) = 8_c_size_t * n * m
@@ -48,17 +59,28 @@ program heat
     if (by%how /= perdure_ipv_no_box) call perdure_ipv_box_end(box, 0_c_int)
     u(1, 1) = u(1, 1) + 1  ! that no box announces
     step = step + 1
+    past = [past, sum(u)]
+    call check(perdure_ipv_resize("past", place_of(past), 8_c_size_t * size(past)))
     call check(perdure_ipv_persist(version))
   end do
   call check(perdure_ipv_status("u", status))
   if (status%tier == perdure_ipv_stream .and. status%versions > 0 .and. status%rows == 0) &
     stop "no rows"
   call check(perdure_ipv_close())
-  print '(a, i0, a, es23.16)', "version ", version, " sum ", sum(u * u)
+  if (size(past) /= step) stop "the sums of other steps"
+  print '(a, i0, a, es23.16, a, es23.16)', "version ", version, " sum ", sum(u * u), &
+    " of sums ", sum(past)
   call check(perdure_close(pool))
   call perdure_ipv_free(memory)
 
 contains
+
+  ! c_loc of an array without elements is not defined.
+  type(c_ptr) function place_of(array)
+    real(c_double), intent(in), target, contiguous :: array(:)
+    place_of = c_null_ptr
+    if (size(array) > 0) place_of = c_loc(array)
+  end function
 
   ! A load of a neighbour would have to be of a row that is finished.
   subroutine relax(column)

@@ -2,7 +2,8 @@
 /* A job that makes versions until it is killed: kill_job POOL STEPS SEED. Built with and without
  * MPI (WITH_MPI). What step s leaves in an element follows from s alone, so a restart at any
  * version can be checked; each rank notes the newest version that it saw durable in
- * POOL.ack-RANK, and a restart must not give less.
+ * POOL.ack-RANK, and a restart must not give less. A list and a pair have another size, and lie
+ * elsewhere, after each step or every few.
  *
  * Exit code: 0 right, 1 a call failed, 2 wrong contents, 3 a version was lost. */
 #include <fcntl.h>
@@ -28,6 +29,9 @@ static uint64_t *grid, shadow[cells], small[flags], small_shadow[flags];
  * that was just overwritten. */
 static uint64_t *wave[2], wave_shadow[ranks_max][2][cells];
 static int rank, ranks = 1;
+/* As long as their step says, on each rank. */
+static uint64_t *list, *tide[2];
+static uint64_t list_length, tide_length;
 
 static void check(int code, const char* what) {
   if (code == PERDURE_OK) return;
@@ -89,7 +93,63 @@ static void step_of_shadow(uint64_t step) {
   if (step % 3 == 0) small_shadow[step % flags] = mixed(small_shadow[step % flags], 0, step);
 }
 
+static uint64_t list_length_at(uint64_t step) {
+  return mixed(17, 0, step) % 9000;
+}
+
+static uint64_t tide_length_at(uint64_t step) {
+  return 600 + mixed(19, 1, step / 5) % 3000;
+}
+
+static void fill(uint64_t* to, uint64_t length, uint64_t step) {
+  for (uint64_t i = 0; i < length; i++) to[i] = mixed(23, i, step);
+}
+
+/* Of what it holds a part stays; and some steps leave it where and as long as it is. */
+static void step_of_list(uint64_t step) {
+  if (step % 7 != 0) {
+    list_length = list_length_at(step);
+    list = realloc(list, list_length * sizeof *list + 1);
+    if (list == NULL) _exit(1);
+    check(perdure_ipv_resize("list", list, list_length * sizeof *list), "resize");
+  }
+  fill(list, list_length, step);
+}
+
+static void step_of_tide(uint64_t step) {
+  void* alive = NULL;
+  check(perdure_ipv_alive("tide", &alive), "alive");
+  if (tide_length_at(step) != tide_length) {
+    uint64_t* before[2] = {tide[0], tide[1]};
+    tide_length = tide_length_at(step);
+    for (int i = 0; i < 2; i++) tide[i] = perdure_ipv_alloc(tide_length * sizeof *tide[i]);
+    fill(tide[0], tide_length, step - 1);
+    check(perdure_ipv_resize_pair("tide", tide[0], tide[1], tide_length * sizeof *tide[0]),
+          "resize_pair");
+    for (int i = 0; i < 2; i++) perdure_ipv_free(before[i]);
+    alive = tide[0];
+  }
+  fill(alive == tide[0] ? tide[1] : tide[0], tide_length, step);
+}
+
+static void check_lengths(uint64_t step) {
+  void* alive = NULL;
+  check(perdure_ipv_alive("tide", &alive), "alive");
+  const uint64_t* const now = alive;
+  const uint64_t of_list = step % 7 == 0 && step != 0 ? step - 1 : step;
+  int right = list_length == (step == 0 ? 0 : list_length_at(of_list));
+  right = right && tide_length == tide_length_at(step);
+  for (uint64_t i = 0; right && i < list_length; i++) right = list[i] == mixed(23, i, step);
+  for (uint64_t i = 0; right && i < tide_length; i++) right = now[i] == mixed(23, i, step);
+  if (right) return;
+  fprintf(stderr, "rank %d: step %llu has other contents, of what grows\n", rank,
+          (unsigned long long)step);
+  _exit(2);
+}
+
 static void step_of_grid(uint64_t step) {
+  step_of_list(step);
+  step_of_tide(step);
   step_of_wave(rank, wave[(step + 1) % 2], wave[step % 2], step);
   exchange(wave[step % 2]);
   if (step % 4 == 3) {
@@ -114,7 +174,23 @@ static void step_of_grid(uint64_t step) {
   if (step % 3 == 0) small[step % flags] = mixed(small[step % flags], 0, step);
 }
 
+static void name_what_grows(perdure_pool* pool) {
+  uint64_t bytes[8] = {0};
+  perdure_stored_shape(pool, "list", 0, NULL, bytes);
+  list_length = bytes[0] / sizeof *list;
+  list = malloc(bytes[0] + 1);
+  bytes[0] = tide_length_at(0) * sizeof *tide[0];
+  perdure_stored_shape(pool, "tide", 0, NULL, bytes);
+  tide_length = bytes[0] / sizeof *tide[0];
+  for (int i = 0; i < 2; i++) tide[i] = perdure_ipv_alloc(bytes[0]);
+  if (list == NULL || tide[0] == NULL || tide[1] == NULL) _exit(1);
+  fill(tide[0], tide_length, 0);
+  check(perdure_ipv_object("list", list, list_length * sizeof *list, NULL), "object");
+  check(perdure_ipv_pair("tide", tide[0], tide[1], tide_length * sizeof *tide[0]), "pair");
+}
+
 static void check_contents(uint64_t step) {
+  check_lengths(step);
   for (uint64_t s = 1; s <= step; s++) step_of_shadow(s);
   void* alive = NULL;
   check(perdure_ipv_alive("wave", &alive), "alive");
@@ -155,6 +231,7 @@ int main(int argc, char** argv) {
   check(perdure_ipv_object("grid", grid, cells * sizeof *grid, NULL), "object");
   check(perdure_ipv_object("small", small, sizeof small, NULL), "object");
   check(perdure_ipv_pair("wave", wave[0], wave[1], cells * sizeof *grid), "pair");
+  name_what_grows(pool);
   check(perdure_ipv_restart(&version), "restart");
   if (version < seen) {
     fprintf(stderr, "rank %d: version %llu came back, but %llu was durable\n", rank,

@@ -5,10 +5,11 @@
  *     objects POOL STEPS [KILL_RANK KILL_US]
  *     objects POOL nothing|rows
  *
- * Rows that the ranks have together in each tier and in a pair, a table that is the same on all,
- * and, where the pool keeps one version, a count that is read by hand. What they hold is a function
- * of the step. The pool keeps one version or two, by the last letter of its name, so that both are
- * tried. What is said of an object is left out, or wrong, with the second line: that is refused. */
+ * Rows that the ranks have together in each tier and in a pair, a list whose rows move from rank to
+ * rank at each step, a table that is the same on all, and, where the pool keeps one version, a
+ * count that is read by hand. What they hold is a function of the step. The pool keeps one version
+ * or two, by the last letter of its name, so that both are tried. What is said of an object is left
+ * out, or wrong, with the second line: that is refused. */
 #include <perdure/perdure_ipv.h>
 
 #include "ranks_job.h"
@@ -20,6 +21,35 @@ static int by_hand;
 static uint64_t first, own;
 static double *rows[TIERS], *wave[2], *table;
 static int64_t* count;
+
+/* The list: row i is the rank's if cut(at, rank) <= i < cut(at, rank + 1). */
+static double* list;
+static uint64_t list_first, list_rows;
+
+static uint64_t cut(uint64_t at, int of) {
+  const uint64_t even = (uint64_t)ROWS * (uint64_t)of / (uint64_t)ranks;
+  return of == 0 || of == ranks ? even : even - (at * 37 + (uint64_t)of * 11) % 400;
+}
+
+static void take_list(uint64_t at) {
+  list_first = cut(at, rank);
+  list_rows = cut(at, rank + 1) - list_first;
+  list = realloc(list, list_rows * sizeof *list + 1);
+  if (list == NULL) MPI_Abort(MPI_COMM_WORLD, 2);
+}
+
+/* As long as the pool has it; in a new pool, or of other ranks, any division will do. */
+static void name_list(perdure_pool* pool) {
+  uint64_t bytes[8] = {0};
+  take_list(7);
+  if (perdure_stored_shape(pool, "list", 0, NULL, bytes) == PERDURE_OK) {
+    list_rows = bytes[0] / sizeof *list;
+    list = realloc(list, bytes[0] + 1);
+    if (list == NULL) MPI_Abort(MPI_COMM_WORLD, 2);
+  }
+  check(perdure_ipv_object("list", list, list_rows * sizeof *list, NULL));
+  check(perdure_ipv_ranks("list", PERDURE_ROWS));
+}
 
 static double* memory_of(uint64_t doubles) {
   double* memory = perdure_ipv_alloc(doubles * sizeof(double));
@@ -67,6 +97,9 @@ static void store(uint64_t at) {
     next[i] = value(5, first + i, at);
   }
   for (uint64_t i = 0; i < TABLE; i++) table[i] = value(7, i, at);
+  take_list(at);
+  for (uint64_t i = 0; i < list_rows; i++) list[i] = value(9, list_first + i, at);
+  check(perdure_ipv_resize("list", list, list_rows * sizeof *list));
   *count = (int64_t)own;
   step = at;
 }
@@ -82,6 +115,9 @@ static void judge_all(void) {
     judge(now[i] == value(5, first + i, step), "wave");
   }
   for (uint64_t i = 0; i < TABLE; i++) judge(table[i] == value(7, i, step), "table");
+  for (uint64_t i = 0; i < list_rows; i++) {
+    judge(list[i] == value(9, list_first + i, step), "list");
+  }
 }
 
 /* What the new files have of the old version lacks the objects: it is no version that they keep. */
@@ -127,9 +163,11 @@ int main(int argc, char** argv) {
   const int other = status.old_ranks != (unsigned)ranks;
   by_hand = keep == 1; /* what R lacks where two are kept is not said by hand then */
   if (by_hand && other) read_by_hand(pool, status.old_ranks, count);
+  name_list(pool);
   name_objects(argv[2]);
   uint64_t version = 0;
   check(perdure_ipv_restart(&version));
+  if (!other && version != 0) list_first = cut(step, rank);
   if (version != 0) judge_all();
   if (by_hand && version != 0) judge(*count == (int64_t)(other ? ROWS : own), "count");
   judge(step == version, "step");
