@@ -39,8 +39,8 @@ Status Checker::open(unsigned every) {
 
 Status Checker::add(const std::string& name, void* address, std::size_t bytes) {
   if (!is_open_) return {Code::wrong_state, "perdure_ipv_object: call perdure_ipv_open() before"};
-  if (name.empty() || address == nullptr || bytes == 0) {
-    return {Code::invalid_argument, "perdure_ipv_object: it has no name, no address or no bytes"};
+  if (name.empty() || (address == nullptr && bytes != 0)) {
+    return {Code::invalid_argument, "perdure_ipv_object: it has no name or no address"};
   }
   const auto begin = reinterpret_cast<std::uintptr_t>(address);
   for (const auto& [other, shadow] : objects_) {
@@ -52,12 +52,34 @@ Status Checker::add(const std::string& name, void* address, std::size_t bytes) {
     return Status(Code::invalid_argument, "perdure_ipv_object: there is a ", name, " already");
   }
   auto shadow = std::make_unique<CheckShadow>(name, static_cast<std::byte*>(address), bytes);
-  ranges_.push_back({begin, begin + bytes, shadow.get(), false});
-  ranges_.push_back({shadow->old_begin(), shadow->old_begin() + bytes, shadow.get(), true});
+  if (bytes != 0) {
+    ranges_.push_back({begin, begin + bytes, shadow.get(), false});
+    ranges_.push_back({shadow->old_begin(), shadow->old_begin() + bytes, shadow.get(), true});
+  }
   std::ranges::sort(ranges_, {}, &Range::begin);
   ++changes_;
   objects_[name] = std::move(shadow);
   return Status::success();
+}
+
+// What was seen at the place of before is reported under the name, too.
+Status Checker::resize(const std::string& name, void* address, std::size_t bytes) {
+  if (!is_active_) {
+    return {Code::wrong_state, "perdure_ipv_resize: call perdure_ipv_restart() before"};
+  }
+  const auto place = objects_.find(name);
+  if (place == objects_.end()) {
+    return Status(Code::not_found, "perdure_ipv_resize: no object is called ", name);
+  }
+  if (pins_[name] != 0) {
+    return Status(Code::wrong_state, "perdure_ipv_resize: ", name, " is pinned");
+  }
+  CheckShadow* const before = place->second.get();
+  closed_.push_back(std::move(place->second));
+  objects_.erase(place);
+  std::erase_if(ranges_, [before](const Range& range) { return range.shadow == before; });
+  ++changes_;
+  return add(name, address, bytes);
 }
 
 Status Checker::restart() {

@@ -41,6 +41,8 @@ class Checker {
 
   Status open(unsigned every);
   Status add(const std::string& name, void* address, std::size_t bytes);
+  // It is as long as `bytes`, and lies there, with its contents.
+  Status resize(const std::string& name, void* address, std::size_t bytes);
   Status restart();
   Status persist(SiteNumber site, std::uint64_t* version);
   Status close(SiteNumber site);

@@ -164,6 +164,26 @@ TEST_F(CheckerTest, a_violation_is_told_once_and_counted) {
   EXPECT_EQ(checker_.violations()[0].last_iteration, 5U);
 }
 
+TEST_F(CheckerTest, an_object_that_got_another_place_is_watched_there_alone) {
+  update(row(0, bytes));
+  nest_end();
+  persist();
+  std::vector<std::uint8_t> larger(2 * bytes);
+  std::copy(field_, field_ + bytes, larger.begin());
+  EXPECT_EQ(checker_.resize("v", larger.data(), larger.size()).code(), Code::not_found);
+  ASSERT_TRUE(checker_.resize("u", larger.data(), larger.size()).ok());
+  EXPECT_FALSE(checker_.row_begin(row(16, 8), 0)) << "it is no object's any more";
+  const RowBox all = RowBox::of_row(reinterpret_cast<std::uintptr_t>(larger.data()), larger.size());
+  ASSERT_TRUE(checker_.row_begin(all, 0));
+  checker_.store(reinterpret_cast<std::uintptr_t>(larger.data()), larger.size() - 1, site_);
+  checker_.row_end(all, 0);
+  checker_.nest_end(reinterpret_cast<std::uintptr_t>(larger.data()), 0);
+  persist();
+  ASSERT_FALSE(checker_.violations().empty());
+  EXPECT_EQ(checker_.violations().front().breach.rule, Rule::row_not_stored);
+  EXPECT_EQ(checker_.violations().front().breach.offset, larger.size() - 1);
+}
+
 TEST_F(CheckerTest, wrong_calls_are_refused_and_change_nothing) {
   EXPECT_EQ(checker_.open(1).code(), Code::busy);
   EXPECT_EQ(checker_.add("u", native_, bytes).code(), Code::invalid_argument);

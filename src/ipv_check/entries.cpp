@@ -173,6 +173,15 @@ PERDURE_API int perdure_ipv_object(const char* name, void* address, size_t bytes
   });
 }
 
+PERDURE_API int perdure_ipv_resize(const char* name, void* address, size_t bytes) {
+  return call([&](Process& self) {
+    const std::string text = name == nullptr ? "" : name;
+    if (self.checker) return self.checker->resize(text, address, bytes);
+    self.record->resize_named(reinterpret_cast<std::uintptr_t>(address), bytes, text);
+    return Status::success();
+  });
+}
+
 PERDURE_API int perdure_ipv_ranks(const char* /*name*/, int /*ranks*/) {
   return PERDURE_OK;  // nothing comes back here
 }

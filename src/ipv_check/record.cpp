@@ -97,6 +97,20 @@ void Record::add_named(std::uintptr_t address, std::uint64_t bytes, const std::s
   tracked.kind = TrackedKind::named;
   tracked.name = name;
   put(address, bytes, tracked);
+  named_[name] = {address, bytes, &tracked};
+}
+
+// What was its first block keeps its history.
+void Record::resize_named(std::uintptr_t address, std::uint64_t bytes, const std::string& name) {
+  const auto found = named_.find(name);
+  if (found == named_.end()) return;
+  const Named before = std::exchange(found->second, {address, bytes, found->second.tracked});
+  const std::uint64_t kept = address == before.address ? std::min(bytes, before.bytes) : 0;
+  put(address + kept, bytes - kept, *before.tracked);
+  if (kept == 0) moved(before.address, address, std::min(bytes, before.bytes));
+  if (kept < before.bytes) {
+    blocks_.take(before.address + kept, before.address + before.bytes, TrackedKind::named);
+  }
 }
 
 void Record::freed(std::uintptr_t address, std::uint64_t bytes) {

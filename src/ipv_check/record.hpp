@@ -34,6 +34,8 @@ class Record {
   void add_variable(std::uintptr_t address, std::uint64_t bytes, const std::string& name,
                     const std::string& file, std::uint32_t line, bool is_scalar);
   void add_named(std::uintptr_t address, std::uint64_t bytes, const std::string& name);
+  // It got another size or place, under its name.
+  void resize_named(std::uintptr_t address, std::uint64_t bytes, const std::string& name);
   // `stack` says where; `frames` is asked for it when it is first seen.
   template <typename Frames>
   void allocated(std::uintptr_t address, std::uint64_t bytes, std::uint64_t stack, Frames frames) {
@@ -81,7 +83,13 @@ class Record {
   void leave(Block& block);
 
   SiteTable sites_;
+  struct Named {
+    std::uintptr_t address;
+    std::uint64_t bytes;
+    Tracked* tracked;
+  };
   std::deque<Tracked> tracked_;
+  std::map<std::string, Named> named_;
   std::map<std::uint64_t, HeapPlace> heap_;  // by stack
   BlockMap blocks_;
   std::vector<Exchange> pairs_;

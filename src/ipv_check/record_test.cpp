@@ -49,6 +49,27 @@ TEST(Record, a_byte_is_carried_if_it_is_read_before_it_is_stored_to_again) {
   EXPECT_EQ(u.carried_iteration, 2U);
 }
 
+// Longer where it is, then elsewhere, where what lies overlaps nothing of before.
+TEST(Record, an_object_that_gets_another_size_or_place_keeps_its_history) {
+  Record record;
+  Site site = site_at(7);
+  record.add_named(base, 16, "u");
+  record.begin_iteration();
+  record.store(base, 16, site);
+  record.resize_named(base, 24, "u");
+  record.begin_iteration();
+  record.load(base, 8, site);  // carried
+  record.store(base, 24, site);
+  record.resize_named(base + 4096, 32, "u");
+  record.begin_iteration();
+  record.load(base + 4096 + 8, 8, site);  // carried
+  record.store(base, 24, site);           // somebody else's
+  record.end_loop();
+  record.finish();
+  EXPECT_EQ(only(record).totals.carried, 16U);
+  EXPECT_EQ(only(record).totals.stored, 24U);
+}
+
 TEST(Record, what_is_read_behind_the_loop_is_told_apart) {
   Record record;
   Site site = site_at(7);
