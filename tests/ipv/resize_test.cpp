@@ -201,8 +201,10 @@ TEST(IpvResize, random_histories_recover_with_their_sizes_from_a_crash_at_every_
 
 class IpvResized : public testing::Test {
  protected:
-  void start(std::uint64_t bytes, unsigned lag = 1, Tier tier = PERDURE_IPV_COPY) {
+  void start(std::uint64_t bytes, unsigned lag = 1, Tier tier = PERDURE_IPV_COPY,
+             bool helper = false) {
     GrowingShape shape;
+    shape.helper = helper;
     shape.lag = lag;
     shape.tier = tier;
     job_.reset();
@@ -256,6 +258,23 @@ TEST_F(IpvResized, an_object_that_grows_in_its_place_and_room_saves_what_is_new)
   ASSERT_TRUE(job_->resize(9 * page - 100, Growth::in_place, random_).ok());
   EXPECT_LE(make_versions(), of_first_page);
   is_durable();
+}
+
+// What was stored before the call, and what lies in the new bytes, before or after it.
+TEST_F(IpvResized, an_object_that_grows_in_its_place_loses_no_store_of_before) {
+  constexpr std::uint64_t page = 4096;
+  for (int time = 0; time < 8; ++time) {
+    start(8 * page, 0);
+    ASSERT_TRUE(job_->resize(9 * page - 7, Growth::in_place, random_).ok());  // room for more
+    for (int version = 0; version < 4; ++version) {
+      job_->store({1, 2}, random_);
+      persist();
+    }
+    job_->store({5 * page, 5 * page + 1}, random_);
+    ASSERT_TRUE(job_->resize(9 * page + 40, Growth::in_place, random_).ok());
+    persist();
+    is_durable();
+  }
 }
 
 TEST_F(IpvResized, without_room_on_the_device_all_stays_as_it_was) {
@@ -317,7 +336,7 @@ TEST_F(IpvResized, what_cant_be_is_refused_and_leaves_all_as_it_was) {
 
 // The version under way has it as it was before.
 TEST_F(IpvResized, a_pair_that_is_freed_after_it_got_another_size_is_in_the_next_version) {
-  start(100);
+  start(100, 1, PERDURE_IPV_COPY, true);
   persist();
   persist();
   ASSERT_TRUE(job_->resize_pair(9000, random_).ok());
