@@ -10,6 +10,7 @@ namespace {
 // Of cuda.h.
 constexpr int is_managed_attribute = 8;
 constexpr std::uint64_t host_type = 1;
+constexpr int unknown_pointer = 1;
 
 // 0 where the driver says nothing.
 std::uint64_t ask(const CudaDriver& driver, int attribute, DeviceAddress at) {
@@ -55,6 +56,22 @@ Memory memory_at(const std::byte* buffer) {
 
 MemoryKind kind_of(const std::byte* buffer) {
   return memory_at(buffer).kind;
+}
+
+Status check_of_host(const std::byte* buffer) {
+  for (const DriverKind each : {DriverKind::cuda, DriverKind::hip}) {
+    const CudaDriver* const driver = CudaDriver::find(each);
+    if (driver == nullptr) continue;
+    std::uint64_t type = 0;
+    const int answer =
+        driver->pointer_get_attribute(&type, memory_type_attribute, address_of(buffer));
+    if (answer == unknown_pointer || answer == not_initialised || answer == deinitialised) continue;
+    PERDURE_TRY(driver->status_of("cuPointerGetAttribute", answer));
+    if (type == 0) continue;
+    return {Code::io_error,
+            "the GPU's driver did not say at once that the elements are in its memory; call again"};
+  }
+  return Status::success();
 }
 
 Accelerators::Accelerators() = default;

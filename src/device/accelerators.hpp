@@ -32,6 +32,10 @@ enum class MemoryKind : std::uint8_t {
 // What the driver says of the first byte.
 MemoryKind kind_of(const std::byte* buffer);
 
+// Where that was MemoryKind::host, and the processor is to read it: whether the driver has said so,
+// and not failed, as it does when the program's context is broken.
+Status check_of_host(const std::byte* buffer);
+
 class Accelerators {
  public:
   Accelerators();

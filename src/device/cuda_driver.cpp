@@ -17,8 +17,6 @@ namespace perdure {
 namespace {
 
 constexpr int out_of_memory = 2;
-constexpr int not_initialised = 3;
-constexpr int deinitialised = 4;
 constexpr int capture_first = 900;  // CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED and its relatives
 constexpr int capture_last = 908;
 

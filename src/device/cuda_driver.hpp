@@ -30,6 +30,10 @@ inline constexpr int ordinal_attribute = 9;
 inline constexpr int range_start_attribute = 11;
 inline constexpr int range_size_attribute = 12;
 
+// And results.
+inline constexpr int not_initialised = 3;
+inline constexpr int deinitialised = 4;
+
 struct CudaDriver {
   int (*pointer_get_attribute)(void*, int, DeviceAddress) = nullptr;
   int (*device_get_attribute)(int*, int, int) = nullptr;

@@ -232,6 +232,7 @@ const std::byte* VersionedArray::consistent() const {
 // No version of now names the array.
 Status VersionedArray::begin_empty(const ArrayEntry& entry) {
   PERDURE_TRY(check_buffer_here());
+  stores_.clear();
   PERDURE_TRY(take_entry(entry));
   if (life_ == Life::committed) life_ = Life::started;
   if (mode() != ArrayMode::flush) {
@@ -299,9 +300,9 @@ void VersionedArray::show_first() {
 
 Status VersionedArray::start_restored(const ArrayEntry& entry) {
   PERDURE_TRY(check_buffer_here());
+  stores_.clear();
   PERDURE_TRY(take_entry(entry));
   life_ = Life::committed;
-  streamed_.clear();
   choose_working();
   const CopySums sums = tables_.of(entry_.copy);
   if (device_buffer_) {
@@ -443,6 +444,7 @@ void VersionedArray::keep_copy(const std::byte* from, std::uint64_t bytes, std::
 }
 
 void VersionedArray::take_size(const ArrayEntry& entry, bool other_contents) {
+  stores_.clear();
   const ArrayEntry from = std::exchange(entry_, entry);
   const bool moves = from.first_offset != entry_.first_offset;
   const std::uint32_t worked_on = working_copy();
@@ -460,7 +462,6 @@ void VersionedArray::take_size(const ArrayEntry& entry, bool other_contents) {
     if (changes_) changes_->resize(from.size_bytes, entry_.size_bytes, other_contents);
   }
   resized_ = moves ? Resized::moved : Resized::in_place;
-  streamed_.clear();
   if (mode() != ArrayMode::twin || twin_writer_ != nullptr) return;
   const std::byte* const base = with_.device.base();
   keep_copy(base + from.copy_offset(from.copy), from.size_bytes, entry_.copy);
@@ -517,8 +518,15 @@ Status VersionedArray::write(std::uint64_t first_byte, std::uint64_t count_bytes
     return Status(Code::wrong_state, "perdure_write is for twin arrays; ", quoted(name()),
                   " is in ", mode_name(mode()), " mode");
   }
+  const auto* const elements = static_cast<const std::byte*>(source);
+  const auto accelerator = TwinStores::source(with_, elements, count_bytes);
+  if (!accelerator.ok()) return named(accelerator.status());
+  if (accelerator.value() != nullptr) {
+    return named(stores_.transfer(with_, *accelerator.value(), entry_, working_copy(), first_byte,
+                                  count_bytes, elements));
+  }
   with_.device.copy(entry_.copy_offset(working_copy()) + first_byte, source, count_bytes);
-  streamed_.add(first_byte, count_bytes);
+  stores_.add(first_byte, count_bytes);
   return Status::success();
 }
 
@@ -609,8 +617,9 @@ bool VersionedArray::unchanged() const {
 Result<std::uint64_t> VersionedArray::save_twin() {
   if (unchanged()) return std::uint64_t{0};
   if (twin_writer_ != nullptr) return twin_writer_->save();
+  PERDURE_TRY(named(stores_.settle()));
   const std::uint64_t offset = entry_.copy_offset(working_copy());
-  const ByteRange& streamed = streamed_.range();
+  const ByteRange& streamed = stores_.streamed();
   if (streamed.begin > 0) PERDURE_TRY(with_.writer.flush(offset, streamed.begin));
   if (streamed.end < entry_.size_bytes) {
     PERDURE_TRY(with_.writer.flush(offset + streamed.end, entry_.size_bytes - streamed.end));
@@ -651,7 +660,7 @@ void VersionedArray::commit(const LeafEntry& named) {
   entry_.table_checksum = named.table_checksum;
   copies_.end_version();
   life_ = Life::committed;
-  streamed_.clear();
+  stores_.clear();
 }
 
 void VersionedArray::retract() {
@@ -661,7 +670,7 @@ void VersionedArray::retract() {
   saved_from_device_.reset();
   if (device_buffer_) device_buffer_->retract();
   if (checked_) checked_->allow_only(working_copy());
-  streamed_.clear();
+  stores_.clear();
 }
 
 }  // namespace perdure

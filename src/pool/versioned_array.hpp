@@ -55,7 +55,7 @@
 #include "pool/checksum_tables.hpp"
 #include "pool/participation.hpp"
 #include "pool/rank_rule.hpp"
-#include "pool/streamed_range.hpp"
+#include "pool/twin_stores.hpp"
 #include "pool/twin_writer.hpp"
 
 namespace perdure {
@@ -156,6 +156,7 @@ class VersionedArray {
   const std::byte* consistent() const;
 
   Status mark(std::uint64_t first_byte, std::uint64_t count_bytes);
+  // twin. `source` may be memory of a GPU, where the program has named its stream.
   Status write(std::uint64_t first_byte, std::uint64_t count_bytes, const void* source);
 
   // log: finds what changed since the last call and protects it again. Before save().
@@ -276,7 +277,7 @@ class VersionedArray {
   ArrayCopies copies_;
   TwinWriter* twin_writer_ = nullptr;
   std::unique_ptr<CheckedCopies> checked_;  // twin, with PERDURE_CHECK: where the program stores
-  StreamedRange streamed_;                  // twin: of the working copy
+  TwinStores stores_;                       // twin: to the working copy, by write()
   Participation participation_;
   Life life_ = Life::opened;
   Resized resized_ = Resized::no;  // since it took part in a version

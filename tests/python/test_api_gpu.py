@@ -118,6 +118,36 @@ def test_what_a_gpu_has_comes_back(tmp_path, mode, dtype, driver):
     )
 
 
+@pytest.mark.parametrize("driver", [CUDA, HIP])
+def test_a_twin_array_takes_elements_from_a_gpu(tmp_path, driver):
+    run(
+        """
+        one, other = OnDevice(np.zeros(5000)), OnDevice(np.zeros((7, 100)))
+        with perdure.open(path) as pool:
+            u = pool.array("u", 5702, mode="twin", checksums=True)
+            copied = pool.array("v", 3)
+            pool.restart()
+            pool.stream(Stream())
+            for step in range(1, 5):
+                one.set(np.arange(5000.0) * step)
+                other.set(np.full((7, 100), float(step)))
+                u.write(1, one)
+                u.write(5001, other)
+                u.write(0, [float(step)])
+                u.working[-1] = step
+                pool.commit()
+                assert (u.consistent[1:5001] == np.arange(5000.0) * step).all()
+                assert (u.consistent[5001:] == step).all() and u.consistent[0] == step
+            refused(perdure.InvalidArgument, lambda: u.write(703, one), "beyond")
+            refused(perdure.InvalidArgument, lambda: u.write(0, OnDevice(np.zeros(3, "f4"))), "f")
+            refused(perdure.WrongState, lambda: copied.write(0, OnDevice(np.zeros(3))), "twin")
+        assert (perdure.read(path).arrays["u"][5001:] == 4).all()
+        """,
+        tmp_path / "pool",
+        driver,
+    )
+
+
 def test_what_a_gpu_can_not_have_is_refused(tmp_path):
     run(
         """

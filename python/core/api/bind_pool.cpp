@@ -197,8 +197,15 @@ void write(const Array& array, std::uint64_t first, std::uint64_t count,
            const nb::object& elements) {
   perdure_array* const handle = array.handle();
   const Calls& calls = array.pool->calls();
-  const auto source = borrow(elements, true);
+  const bool on_gpu = nb::isinstance<nb::tuple>(elements);
+  const auto source = on_gpu ? borrow_any(elements, 0) : borrow(elements, true);
   checked(calls, [&] { return calls.write(handle, first, count, source->begin); });
+}
+
+// Where the library has it, which is what it has registered with the driver of a GPU.
+std::uintptr_t consistent_address(const Array& array) {
+  perdure_array* const handle = array.handle();
+  return reinterpret_cast<std::uintptr_t>(array.pool->calls().consistent(handle));
 }
 
 void bind_structs(nb::module_& api) {
@@ -293,6 +300,7 @@ void bind_array(nb::module_& api) {
   nb::class_<Array>(api, "Array", "perdure_array of perdure.h.")
       .def("working", working, nb::sig("def working(self) -> memoryview"))
       .def("consistent", consistent, nb::sig("def consistent(self) -> memoryview"))
+      .def("consistent_address", consistent_address)
       .def("write", write, "first"_a, "count"_a, "elements"_a)
       .def("box", box, "global_shape"_a, "first"_a)
       .def(

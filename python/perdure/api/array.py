@@ -16,7 +16,7 @@ from typing import Any, Literal, cast
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from perdure.api.device import device_memory, memory_at
+from perdure.api.device import device_memory, memory_at, memory_of_gpu
 from perdure.api.errors import InvalidArgument, NotFound, Unsupported, WrongShape, WrongState
 from perdure.api.functions import Device
 from perdure.api.kinds import Kinds
@@ -203,8 +203,19 @@ class Array:
         """Mode twin: stores `elements` at element `first`, in row-major order, of the working copy,
         past the cache, so that the commit need not flush them. Local.
 
+        After Pool.stream() they may be in memory of its GPU: what the stream leaves there is
+        transferred while the host goes on, the stream goes on after that, and commits wait for it.
+
         Raises InvalidArgument beyond the end, WrongState in other modes.
         """
+        memory = memory_of_gpu(self._name, elements)
+        if memory is not None:
+            if memory.dtype != self._dtype:
+                raise InvalidArgument(
+                    f"elements of array '{self._name}' are {self._dtype}, not {memory.dtype}"
+                )
+            self._write_from(first, memory.address, math.prod(memory.shape), memory.owner)
+            return
         source = np.ascontiguousarray(elements, dtype=self._dtype).reshape(-1)
         bare = source.view(np.uint8)
         self._native.write(*self._range(first, source.size), bare)
@@ -236,6 +247,16 @@ class Array:
         """`working`, for Perdure's own modules: slices of it may be alive in commits, which do not
         look for them, and nothing is stored through them any more then."""
         return self._on(self._native.working())
+
+    def _write_from(self, first: int, address: int, count: int, owner: object) -> None:
+        """write(), of elements in memory of a GPU. None of them: the library's mapping of the array
+        is registered with the driver, for transfers of the program's own."""
+        self._native.write(*self._range(first, count), (address, owner))
+
+    def _consistent_address(self) -> int:
+        """Of the mapping that is registered; `consistent` is another one of the same pages. Until
+        the next commit or the close."""
+        return self._native.consistent_address()
 
     def _on(self, memory: memoryview) -> NDArray[Any]:
         if 0 in self._shape:

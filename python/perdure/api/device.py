@@ -75,6 +75,15 @@ def device_memory(
     )
 
 
+def memory_of_gpu(name: str, elements: object) -> DeviceMemory | None:
+    """What `elements` has in memory of a GPU; None: they are the host's, or no memory."""
+    if isinstance(elements, np.ndarray):
+        return None
+    if not hasattr(elements, "__cuda_array_interface__") and not dlpack.is_on_gpu(elements):
+        return None
+    return device_memory(name, elements)
+
+
 def _check_row_major(
     name: str, shape: tuple[int, ...], strides: tuple[int, ...] | None, dtype: np.dtype[Any]
 ) -> None:

@@ -61,6 +61,13 @@ class Packed:
     capsule: object
 
 
+def is_on_gpu(buffer: Any) -> bool:
+    """Whether it shows memory of an NVIDIA or AMD GPU."""
+    if not hasattr(buffer, "__dlpack__") or not hasattr(buffer, "__dlpack_device__"):
+        return False
+    return int(buffer.__dlpack_device__()[0]) in (_CUDA, _ROCM, _CUDA_MANAGED)
+
+
 def unpack(buffer: Any, any_device: bool = False) -> Packed | None:
     """None if `buffer` has no `__dlpack__`. Raises TypeError for what no array can have."""
     if not hasattr(buffer, "__dlpack__") or not hasattr(buffer, "__dlpack_device__"):
