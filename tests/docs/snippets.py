@@ -361,6 +361,7 @@ HOW: dict[str, list[How]] = {
     "docs/torch.md": [
         Python(_TRAINING, torch=True, times=2, other={"epochs(90)": "epochs(3)"}),
         Python(_TRAINING, torch=True, times=2, other={"0, 90)": "0, 3)"}),
+        Python(_STREAMS, torch=True, other={'"cuda"': '"cpu"'}),
         Python(_STREAMS, torch=True), Python(_SHARDS, torch=True), Python(_SAVED, torch=True),
         Same("examples/shards.py"),
         Run("cp $EXAMPLES/shards.py .; export OMP_NUM_THREADS=1\n", {"40 23": "40 23 || true"},

@@ -19,16 +19,16 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 import perdure
 from perdure import _core
+from perdure.torch import gpu
 from perdure.torch.blocks import (
     FORMAT,
     LENGTH_BYTES,
     Block,
     Blocks,
-    InMemory,
+    InOpenPool,
     Place,
     aligned,
     folder_of,
@@ -127,6 +127,7 @@ class BlockWriter:
         self._staged: dict[int, str] = {}  # by their address: where copies are in the state
         self._in_pool: set[str] = set()  # those of them that are in the open pool
         self._was_staged = False  # what the open pool has is what was kept of the last staging
+        self._transfers = gpu.Transfers()  # to the open pool
 
     @property
     def is_open(self) -> bool:
@@ -176,17 +177,25 @@ class BlockWriter:
             self.close()
             self._make(_Places.of(tensors, {}, [block.key for block in tensors] or [None]))
             rooms = self._places.staged()
-        copies = [self._copied(leaf.tensor.detach(), rooms.get(leaf.at)) for leaf in leaves]
+        pieces: list[gpu.Piece] = []
+        copies = [self._copied(leaf.tensor.detach(), rooms.get(leaf.at), pieces) for leaf in leaves]
+        self._transfer(pieces)
         self._in_pool = set(rooms)
         self._staged = {
             copy.data_ptr(): leaf.at for copy, leaf in zip(copies, leaves) if copy.numel()
         }
         return copies
 
+    def settle(self) -> None:
+        """Until the copies of stage() have what the tensors had. Another thread's than stage()."""
+        self._transfers.wait()
+
     def begin(self, blocks: Sequence[Block], more: Mapping[str, Any]) -> None:
         """Copies the blocks, except those that are staged in the pool, and begins the commit;
         `more` is noted in the index."""
         self.wait()
+        if self._staged:
+            self.settle()
         at = [self._staged_at(block) for block in blocks]
         entries = None
         if self._array is not None:
@@ -212,9 +221,9 @@ class BlockWriter:
         """What was committed last; of use until the next begin()."""
         if self.wait() is None or self._array is None:
             return None
-        return Blocks(
-            InMemory(self._array.consistent), str(folder_of(self._directory, self._layout))
-        )
+        assert self._pool is not None
+        contents = InOpenPool(self._pool, self._array)
+        return Blocks(contents, str(folder_of(self._directory, self._layout)))
 
     def remove_others(self, needed: Place | None = None) -> None:
         """Removes pools that are neither open nor needed."""
@@ -228,15 +237,26 @@ class BlockWriter:
         """Waits, and closes the pool."""
         if self._pool is not None:
             pool, self._pool, self._array = self._pool, None, None
+            under_way, self._transfers = self._transfers, gpu.Transfers()
             self._places, self._was_staged = _NOWHERE, False
             pool.close()
+            del under_way  # which the pool has waited for
 
-    def _copied(self, tensor: torch.Tensor, entry: dict[str, Any] | None) -> torch.Tensor:
+    def _copied(
+        self, tensor: torch.Tensor, entry: dict[str, Any] | None, pieces: list[gpu.Piece]
+    ) -> torch.Tensor:
         if entry is None or self._array is None or tensor.numel() == 0:
-            copy = torch.empty(tensor.shape, dtype=tensor.dtype)
-        else:
-            copy = _tensor_on(self._array._lent(), int(entry["offset"]), tensor)
+            return torch.empty(tensor.shape, dtype=tensor.dtype).copy_(tensor)
+        copy = _tensor_on(self._array._lent(), int(entry["offset"]), tensor)
+        if gpu.torch_gpu.has(tensor):
+            pieces.append(gpu.Piece(tensor, int(entry["offset"])))
+            return copy
         return copy.copy_(tensor)
+
+    def _transfer(self, pieces: Sequence[gpu.Piece]) -> None:
+        if pieces:
+            assert self._pool is not None and self._array is not None
+            self._transfers.begin(self._pool, self._array, pieces)
 
     def _staged_at(self, block: Block) -> str | None:
         tensor = block.contents
@@ -248,8 +268,9 @@ class BlockWriter:
         self, blocks: Sequence[Block], more: Mapping[str, Any], at: Sequence[str | None]
     ) -> None:
         """To a new pool, with what is staged in the old one; if that fails, all is as it was."""
-        old = self._pool, self._array, self._layout, self._places
+        old = self._pool, self._array, self._layout, self._places, self._transfers
         self._pool = self._array = None
+        self._transfers = gpu.Transfers()
         self._in_pool, self._was_staged = set(), False
         try:
             self._make(_Places.of(blocks, more, at if self._staged else ()))
@@ -258,7 +279,7 @@ class BlockWriter:
             self._fill(entries, blocks, self._index(entries, more))
         except BaseException:
             self.close()
-            self._pool, self._array, self._layout, self._places = old
+            self._pool, self._array, self._layout, self._places, self._transfers = old
             raise
         if old[0] is not None:
             old[0].close()
@@ -272,12 +293,21 @@ class BlockWriter:
     ) -> None:
         assert self._array is not None
         memory = self._array.working
+        pieces = []
         for entry, block in zip(entries, blocks):
             at = self._staged_at(block)
-            if at is None or at not in self._in_pool or entry.get("at") != at:
-                _store(memory, int(entry["offset"]), block.contents)
+            if at is not None and at in self._in_pool and entry.get("at") == at:
+                continue
+            offset, contents = int(entry["offset"]), block.contents
+            if not isinstance(contents, torch.Tensor):
+                memory[offset : offset + len(contents)] = np.frombuffer(contents, np.uint8)
+            elif gpu.torch_gpu.has(contents) and contents.numel() != 0:
+                pieces.append(gpu.Piece(contents, offset))
+            elif contents.numel() != 0:
+                _tensor_on(memory, offset, contents).copy_(contents.detach())
         memory[:LENGTH_BYTES] = np.frombuffer(struct.pack("<Q", len(text)), np.uint8)
         memory[LENGTH_BYTES : LENGTH_BYTES + len(text)] = np.frombuffer(text, np.uint8)
+        self._transfer(pieces)
 
     def _make(self, places: _Places) -> None:
         """A pool with room for these, beside the others that are there."""
@@ -296,13 +326,6 @@ class BlockWriter:
             raise
         self._pool, self._array = pool, array
         self._layout, self._places = layout, places
-
-
-def _store(memory: Any, offset: int, contents: torch.Tensor | NDArray[np.uint8] | bytes) -> None:
-    if isinstance(contents, (bytes, np.ndarray)):
-        memory[offset : offset + len(contents)] = np.frombuffer(contents, np.uint8)
-    elif contents.numel() != 0:
-        _tensor_on(memory, offset, contents).copy_(contents.detach())
 
 
 def _tensor_on(memory: Any, offset: int, like: torch.Tensor) -> torch.Tensor:

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 import perdure
 from perdure import _core
+from perdure.torch import gpu
 
 _ALIGN = 64
 LENGTH_BYTES = 8
@@ -102,6 +103,22 @@ class InMemory:
         target[:] = self._bytes[first : first + target.size]
 
 
+class InOpenPool(InMemory):
+    """What is committed of an array of a pool that is open in this process."""
+
+    def __init__(self, pool: perdure.Pool, array: perdure.Array):
+        super().__init__(array.consistent)
+        self._pool, self._array = pool, array
+
+    def tensor_on(self, first: int, size: int, device: torch.device) -> torch.Tensor:
+        """Bytes on a GPU, straight from the pool. Raises NoSpace."""
+        made = gpu.torch_gpu.memory(size, device)
+        if made is None:
+            raise perdure.NoSpace(f"{device} has no room for {size} bytes: load to the CPU")
+        gpu.fill_from(self._pool, self._array, first, made)
+        return made
+
+
 class InPool:
     """Those of a version of a pool that others may go on with. Only what is asked for is read, and
     compared with its checksums."""
@@ -134,7 +151,7 @@ class InPool:
 
 
 class Blocks:
-    """Blocks that were read; tensors are copies in ordinary memory."""
+    """Blocks that were read; tensors are copies in ordinary memory, or on a GPU."""
 
     def __init__(self, contents: InMemory | InPool, source: str):
         self._contents, self._source = contents, source
@@ -156,11 +173,16 @@ class Blocks:
             raise perdure.NotFound(f"{self._source}: {key} is a tensor")
         return self.raw(key).tobytes()
 
-    def tensor(self, key: str) -> torch.Tensor:
-        """A copy of a tensor, on the CPU. Raises NotFound, Damaged."""
+    def tensor(self, key: str, device: torch.device | None = None) -> torch.Tensor:
+        """A copy of a tensor, on the CPU or a device. Raises NotFound, Damaged, NoSpace."""
         entry, dtype = self._tensor_entry(key)
-        tensor = torch.empty(entry["shape"], dtype=dtype)
-        self._fill(entry["offset"], entry["shape"], [0] * tensor.dim(), entry["shape"], tensor)
+        shape = entry["shape"]
+        if device is not None and gpu.torch_gpu.is_gpu(device) and entry["size"] != 0:
+            assert isinstance(self._contents, InOpenPool)
+            made = self._contents.tensor_on(entry["offset"], entry["size"], device)
+            return made.view(dtype).view(shape)
+        tensor = torch.empty(shape, dtype=dtype, device=device)
+        self._fill(entry["offset"], shape, [0] * tensor.dim(), shape, tensor, dtype)
         return tensor
 
     def fill(
@@ -179,14 +201,8 @@ class Blocks:
                 f"{self._source}: {key} has shape {shape}; {list(extents)} from {list(first)} on"
                 f" are asked for, for a tensor of {list(target.shape)}"
             )
-        if target.numel() == 0:
-            return
-        if target.dtype == dtype and target.device.type == "cpu":
-            self._fill(entry["offset"], shape, list(first), list(extents), target.detach())
-            return
-        part = torch.empty(list(extents), dtype=dtype)
-        self._fill(entry["offset"], shape, list(first), list(extents), part)
-        target.copy_(part)
+        if target.numel() != 0:
+            self._fill(entry["offset"], shape, list(first), list(extents), target.detach(), dtype)
 
     def raw(self, key: str) -> NDArray[np.uint8]:
         """A copy of the bytes of a block. Raises NotFound, Damaged."""
@@ -206,38 +222,33 @@ class Blocks:
 
     def _fill(
         self, place: int, shape: list[int], first: list[int], extents: list[int],
-        target: torch.Tensor,
+        target: torch.Tensor, dtype: torch.dtype,
     ) -> None:  # fmt: skip
-        """Of the tensor of `shape` at byte `place`: whole rows that lie in one run at once, and of
-        others so many rows as one may hold a copy of."""
-        row = math.prod(shape[1:]) * target.element_size()
-        if extents[1:] == shape[1:]:
-            if shape:
-                place += first[0] * row
-            if target.is_contiguous():
-                self._contents.fill(place, _bytes_of(target))
-            elif target.numel() * target.element_size() <= _SLAB_BYTES or not shape:
-                copy = torch.empty(extents, dtype=target.dtype)
-                self._contents.fill(place, _bytes_of(copy))
-                target.copy_(copy)
-            else:
-                for number in range(extents[0]):
-                    at = place + number * row
-                    self._fill(at, shape[1:], first[1:], extents[1:], target[number])
-            return
-        if row > _SLAB_BYTES:
+        """Of the tensor of `shape` and `dtype` at byte `place`: at once where the target can have
+        the bytes as they are, else so many rows as one may hold a copy of."""
+        row = math.prod(shape[1:]) * dtype.itemsize
+        is_whole = extents[1:] == shape[1:]
+        if shape:
+            place += first[0] * row
+        if is_whole and _has_bytes(target, dtype):
+            self._contents.fill(place, _bytes_of(target))
+        elif is_whole and (not shape or extents[0] * row <= _SLAB_BYTES):
+            copy = torch.empty(extents, dtype=dtype)
+            self._contents.fill(place, _bytes_of(copy))
+            target.copy_(copy)
+        elif row > _SLAB_BYTES:
             for number in range(extents[0]):
-                at = place + (first[0] + number) * row
-                self._fill(at, shape[1:], first[1:], extents[1:], target[number])
-            return
-        count = max(1, _SLAB_BYTES // row)
-        for begin in range(0, extents[0], count):
-            rows = torch.empty([min(count, extents[0] - begin), *shape[1:]], dtype=target.dtype)
-            self._contents.fill(place + (first[0] + begin) * row, _bytes_of(rows))
-            wanted = rows
-            for axis, (skipped, kept) in enumerate(zip(first[1:], extents[1:]), 1):
-                wanted = wanted.narrow(axis, skipped, kept)
-            target[begin : begin + count].copy_(wanted)
+                at = place + number * row
+                self._fill(at, shape[1:], first[1:], extents[1:], target[number], dtype)
+        else:
+            count = max(1, _SLAB_BYTES // row)
+            for begin in range(0, extents[0], count):
+                rows = torch.empty([min(count, extents[0] - begin), *shape[1:]], dtype=dtype)
+                self._contents.fill(place + begin * row, _bytes_of(rows))
+                wanted = rows
+                for axis, (skipped, kept) in enumerate(zip(first[1:], extents[1:]), 1):
+                    wanted = wanted.narrow(axis, skipped, kept)
+                target[begin : begin + count].copy_(wanted)
 
     def _entry(self, key: str) -> dict[str, Any]:
         if key not in self._entries:
@@ -252,6 +263,12 @@ class Blocks:
         if math.prod(entry["shape"]) * dtype.itemsize != entry["size"]:
             raise perdure.Damaged(f"{self._source}: {key} has another size than its shape")
         return entry, dtype
+
+
+def _has_bytes(tensor: torch.Tensor, dtype: torch.dtype) -> bool:
+    """Whether its memory is the processor's, and that of row-major elements of `dtype`."""
+    is_ours = tensor.device.type == "cpu" and tensor.dtype == dtype
+    return is_ours and bool(tensor.is_contiguous())
 
 
 def _bytes_of(tensor: torch.Tensor) -> NDArray[np.uint8]:

@@ -7,6 +7,8 @@ import os
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from perdure.torch.block_writer import BlockWriter
 from perdure.torch.blocks import Block
 from perdure.torch.tensors import decode_state, encode_state
@@ -43,7 +45,8 @@ class Checkpoint:
     def save(self, state: Any, *, wait: bool = True) -> int:
         """Keeps `state`, and returns its number: 1, 2, …
 
-        The tensors are copied before it returns, and may be changed then. `wait` False: it becomes
+        The tensors are copied before it returns, and may be changed then. Of those on a GPU what
+        its current stream leaves is kept, and that stream may change them. `wait` False: it becomes
         durable in the background; wait(), or the next call, waits for that. Raises TypeError for
         what can't be kept, NoSpace; what was kept before is still there then.
         """
@@ -63,16 +66,19 @@ class Checkpoint:
             self._writer.remove_others()
         return self._number
 
-    def load(self) -> Any:
-        """The newest state, or None. Its tensors are copies on the CPU.
+    def load(self, device: torch.device | str | None = None) -> Any:
+        """The newest state, or None. Its tensors are copies on the CPU, or on `device`, to which
+        they come without another copy in the host's memory: all of them, so that states of random
+        numbers go back to the CPU before they are set.
 
-        Raises Damaged, NewerFormat.
+        Raises Damaged, NewerFormat; NoSpace if a GPU has no room.
         """
         self._resume()
         found = self._writer.newest()
         if found is None:
             return None
-        return decode_state(found.data(_TREE), found, str(self._path))
+        where = None if device is None else torch.device(device)
+        return decode_state(found.data(_TREE), found, str(self._path), where)
 
     @property
     def number(self) -> int:

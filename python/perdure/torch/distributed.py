@@ -124,8 +124,10 @@ class PoolWriter(StorageWriter):
         return self._saves.begin(with_leaves(state_dict, copies))
 
     def storage_meta(self) -> Any:
-        """None; the first call of a save."""
+        """None; what a save asks for before it looks at the state."""
         self._saves.enter()
+        if self._saves.is_staged and self._own is not None:
+            self._own.settle()
         return super().storage_meta()
 
     def set_up_storage_writer(self, is_coordinator: bool, *args: Any, **kwargs: Any) -> None:

@@ -33,13 +33,16 @@ def encode_state(state: Any) -> tuple[bytes, list[Any]]:
     return tree.dumps(found), encoder.blocks
 
 
-def decode_state(text: bytes, found: Blocks, source: str) -> Any:
-    """What encode_state() was given; tensors are on the CPU. Raises Damaged, NotFound."""
+def decode_state(
+    text: bytes, found: Blocks, source: str, device: torch.device | None = None
+) -> Any:
+    """What encode_state() was given; tensors are on the CPU, or the device. Raises Damaged,
+    NotFound, NoSpace."""
 
     def block(number: int) -> NDArray[np.uint8]:
         return found.raw(str(number))
 
-    kinds = _kinds(None, _ReadStorages(found))
+    kinds = _kinds(None, _ReadStorages(found, device))
     return Decoder((*KINDS, *kinds), block).state(text, source)
 
 
@@ -102,8 +105,8 @@ class _StoredStorages:
 
 
 class _ReadStorages:
-    def __init__(self, found: Blocks):
-        self._found = found
+    def __init__(self, found: Blocks, device: torch.device | None):
+        self._found, self._device = found, device
         self._read: dict[int, torch.UntypedStorage] = {}
 
     def decode(self, decoder: Decoder, text: Any) -> torch.Tensor:
@@ -114,7 +117,7 @@ class _ReadStorages:
         dtype = _dtype(text["dtype"])
         if str(dtype).startswith("torch.q"):
             raise ValueError("quantized")
-        made = torch.empty(0, dtype=dtype)
+        made = torch.empty(0, dtype=dtype, device=self._device)
         numel = 1
         for extent in shape:
             numel *= extent
@@ -136,7 +139,8 @@ class _ReadStorages:
 
     def _storage(self, number: int) -> torch.UntypedStorage:
         if number not in self._read:
-            self._read[number] = self._found.tensor(str(number)).untyped_storage()
+            read = self._found.tensor(str(number), self._device)
+            self._read[number] = read.untyped_storage()
         return self._read[number]
 
 

@@ -1,0 +1,403 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""perdure.torch with tensors on GPUs: on the tests' driver, whose memory the processor can't touch.
+
+No PyTorch runs on that driver. So tensors are of PyTorch's CPU, at addresses of the driver's
+memory: whatever reads or writes one by the processor ends the process. What PyTorch itself would be
+asked for (gpu.TorchGpu: streams, memory, copies within the GPU) is asked of the driver here.
+"""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+
+import pytest
+
+from conftest import BUILD
+from test_torch import HEADER, PYTHON, environment
+
+pytestmark = pytest.mark.skipif(PYTHON is None, reason="needs PyTorch, as test_torch.py")
+
+FAKE = f"""
+import ctypes, os, signal, threading
+driver = ctypes.CDLL({str(BUILD / "tests/gpu/fake/libcuda.so.1")!r}, ctypes.RTLD_GLOBAL)
+""" + """
+def ask(name, *arguments):
+    code = getattr(driver, name)(*arguments)
+    if code != 0:
+        raise RuntimeError(f"{name}: {code}")
+
+size_t, u64, pointer = ctypes.c_size_t, ctypes.c_uint64, ctypes.c_void_p
+for name in ("fake_cuda_calls", "fake_cuda_registrations", "fake_cuda_device_bytes"):
+    getattr(driver, name).restype = u64
+ask("cuInit", 0)
+context = pointer()
+ask("cuDevicePrimaryCtxRetain", ctypes.byref(context), 0)
+ask("cuCtxSetCurrent", context)
+
+def calls():
+    return driver.fake_cuda_calls(None)
+
+class Stream:
+    def __init__(self):
+        self.cuda_stream = pointer()
+        ask("cuStreamCreateWithPriority", ctypes.byref(self.cuda_stream), 1, 0)
+
+class Memory:
+    # Of the driver, freed with the last tensor on it.
+    def __init__(self, size):
+        self.at = u64()
+        self.held = driver.cuMemAlloc_v2(ctypes.byref(self.at), size_t(size)) == 0
+    def __del__(self):
+        if self.held:
+            driver.cuCtxSetCurrent(context)
+            driver.cuMemFree_v2(self.at)
+
+spans = []
+
+def far(size):
+    # Bytes of a GPU, as a tensor; None: there is no room.
+    memory = Memory(size)
+    if not memory.held:
+        return None
+    held = (ctypes.c_char * size).from_address(memory.at.value)
+    held.memory = memory
+    spans.append((memory.at.value, memory.at.value + size))
+    return torch.frombuffer(held, dtype=torch.uint8)
+
+def host_to_device(to, source, stream):
+    ask("cuMemcpyHtoDAsync_v2", u64(to.data_ptr()), pointer(source.data_ptr()),
+        size_t(source.nbytes), stream.cuda_stream)
+
+def on_gpu(contents):
+    # A tensor of the GPU with these contents, at once.
+    made = far(contents.nbytes).view(contents.dtype).view(contents.shape)
+    put(made, contents)
+    return made
+
+def put(tensor, contents):
+    kept.append(contents.contiguous())
+    host_to_device(tensor, kept[-1], training)
+
+def seen(tensor):
+    found = torch.empty(tensor.shape, dtype=tensor.dtype)
+    ask("cuMemcpyDtoHAsync_v2", pointer(found.data_ptr()), u64(tensor.data_ptr()),
+        size_t(found.nbytes), training.cuda_stream)
+    ask("cuStreamSynchronize", training.cuda_stream)
+    return found
+
+class FakeTorch:
+    has_room = True
+    def has(self, tensor):
+        return any(begin <= tensor.data_ptr() < end for begin, end in spans)
+    def is_gpu(self, device):
+        return device is not None
+    def current_stream(self, device):
+        return training
+    def new_stream(self, device):
+        return Stream()
+    def mark(self, stream):
+        event = pointer()
+        ask("cuCtxSetCurrent", context)
+        ask("cuEventCreate", ctypes.byref(event), 2)
+        ask("cuEventRecord", event, stream.cuda_stream)
+        return event
+    def follow(self, stream, other):
+        event = self.mark(other)
+        ask("cuStreamWaitEvent", stream.cuda_stream, event, 0)
+        ask("cuEventDestroy_v2", event)
+    def wait(self, mark):
+        ask("cuCtxSetCurrent", context)
+        ask("cuEventSynchronize", mark)
+    def memory(self, size, device):
+        return far(size) if self.has_room else None
+    def copy(self, target, source, stream):
+        assert target.is_contiguous() and source.is_contiguous()
+        ask("cuMemcpyDtoDAsync_v2", u64(target.data_ptr()), u64(source.data_ptr()),
+            size_t(source.nbytes), stream.cuda_stream)
+    def fill(self, target, source):
+        assert registered_at(source.data_ptr()), "it would not come by the copy engine"
+        host_to_device(target, source, training)
+        ask("cuStreamSynchronize", training.cuda_stream)
+
+def registered_at(address):
+    page = pointer(address // 4096 * 4096)
+    code = driver.cuMemHostRegister_v2(page, size_t(4096), 0)
+    if code == 0:
+        driver.cuMemHostUnregister(page)
+    return code == 712
+
+from perdure.torch import gpu
+training = Stream()
+kept = []
+gpu.torch_gpu = FakeTorch()
+
+def contents(step):
+    torch.manual_seed(step)
+    return {"a": torch.randn(300, 70), "b": torch.randn(11).to(torch.bfloat16),
+            "n": torch.arange(40_000) + step, "small": torch.tensor(float(step)),
+            "none": torch.empty(0, 3)}
+
+def on_gpus(state):
+    return {name: on_gpu(value) if value.numel() else value for name, value in state.items()}
+
+def put_all(state, step):
+    for name, value in contents(step).items():
+        if value.numel():
+            put(state[name], value)
+
+def equal(found, step):
+    return same(dict(found), contents(step))
+"""
+
+
+def run(script: str, *arguments: object, killed: list[bool] | None = None, **more: object) -> str:
+    """What the script printed. It must end well; or, where `killed` is given, may be killed, which
+    is noted there."""
+    assert PYTHON is not None
+    settings = {name: str(value) for name, value in more.items()}
+    done = subprocess.run(
+        [PYTHON, "-c", HEADER + FAKE + script, *map(str, arguments)], capture_output=True,
+        text=True, env=environment() | {"FAKE_CUDA_QUIET": "1", **settings}, timeout=200,
+        check=False,
+    )  # fmt: skip
+    if killed is not None:
+        killed.append(done.returncode == -signal.SIGKILL)
+    assert done.returncode == 0 or (killed and killed[-1]), done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("room", [True, False], ids=["snapshot", "no room for one"])
+def test_a_checkpoint_has_what_the_stream_left_and_nothing_of_later_steps(memory_path, room):
+    run(f"FakeTorch.has_room = {room}" + """
+state = on_gpus(contents(0))
+with Checkpoint(path) as kept_state:
+    for step in range(1, 8):
+        put_all(state, step)
+        kept_state.save({"gpu": state, "step": step, "cpu": torch.full((9,), step)},
+                        wait=step % 2 == 0)
+        put_all(state, -step)  # the next one, which the stream does after the snapshot
+        assert driver.fake_cuda_registrations() == 1
+assert driver.fake_cuda_registrations() == 0
+with Checkpoint(path) as kept_state:
+    found = kept_state.load()
+    assert found["step"] == 7 and equal(found["gpu"], 7), found
+    assert same(found["cpu"], torch.full((9,), 7))
+""", memory_path / "run")  # fmt: skip
+
+
+def test_a_restart_on_the_gpu_takes_the_tensors_straight_from_the_pool(memory_path):
+    run("""
+state = on_gpus(contents(3))
+state["tied"] = state["a"]
+with Checkpoint(path) as kept_state:
+    kept_state.save(state)
+with Checkpoint(path) as kept_state:
+    found = kept_state.load("cpu")  # which FakeTorch says is a GPU
+    assert found["tied"] is found["a"]
+    for name, value in contents(3).items():
+        if value.numel():
+            assert gpu.torch_gpu.has(found[name]), name
+            assert same(seen(found[name]), value), name
+    assert driver.fake_cuda_registrations() == 1
+    put_all(found, 4)
+    kept_state.save(found)
+assert driver.fake_cuda_registrations() == 0
+with Checkpoint(path) as kept_state:
+    found = kept_state.load()
+    assert found.pop("tied") is found["a"] and equal(found, 4)
+""", memory_path / "run")  # fmt: skip
+
+
+def test_where_the_driver_registers_nothing_the_bytes_are_the_same(memory_path):
+    run("""
+driver.fake_cuda_set_no_registering(1)
+state = on_gpus(contents(0))
+with Checkpoint(path) as kept_state:
+    for step in range(1, 4):
+        put_all(state, step)
+        kept_state.save(state, wait=False)
+        put_all(state, -step)
+with Checkpoint(path) as kept_state:
+    assert equal(kept_state.load(), 3)
+""", memory_path / "run")  # fmt: skip
+
+
+def test_without_tensors_on_gpus_the_driver_is_asked_nothing(memory_path):
+    run("""
+with Checkpoint(path) as kept_state:
+    kept_state.save(contents(0))
+    before = calls()
+    for step in range(1, 4):
+        kept_state.save(contents(step))
+    kept_state.load()
+    assert calls() == before, calls() - before
+assert driver.fake_cuda_registrations() == 0
+""", memory_path / "run")  # fmt: skip
+
+
+def test_memory_of_the_gpu_and_registrations_do_not_grow_with_saves(memory_path):
+    run("""
+state = on_gpus(contents(0))
+with Checkpoint(path) as kept_state:
+    kept_state.save(state)
+    held = driver.fake_cuda_device_bytes()
+    for step in range(1, 20):
+        put_all(state, step)
+        kept_state.save(state, wait=step % 3 == 0)
+        assert driver.fake_cuda_device_bytes() == held
+        assert driver.fake_cuda_registrations() == 1
+    state["a"] = on_gpu(torch.zeros(1000, 1000))  # another pool
+    kept_state.save(state)
+    assert driver.fake_cuda_registrations() == 1
+    assert len(list(path.glob("layout-*"))) == 1
+assert driver.fake_cuda_registrations() == 0
+""", memory_path / "run")  # fmt: skip
+
+
+def test_a_save_of_which_any_call_fails_leaves_the_state_before(memory_path):
+    said = run("""
+state = on_gpus(contents(0))
+kept_state = Checkpoint(path)
+put_all(state, 1)
+kept_state.save(state)
+step, failed, call = 1, 0, 0
+while True:
+    call += 1
+    put_all(state, step + 1)
+    ask("cuStreamSynchronize", training.cuda_stream)
+    before = calls()
+    driver.fake_cuda_fail(None, u64(call), 999, 0)
+    try:
+        kept_state.save(state)
+        saved = True
+    except (perdure.Error, RuntimeError) as error:
+        saved = False
+        failed += 1
+    passed = calls() - before < call
+    driver.fake_cuda_fail(None, u64(0), 0, 0)
+    step += saved
+    assert equal(kept_state.load(), step), (call, saved)
+    if passed:
+        break
+put_all(state, step + 1)
+kept_state.save(state)
+assert equal(kept_state.load(), step + 1)
+kept_state.close()
+assert driver.fake_cuda_registrations() == 0
+print(failed)
+""", memory_path / "run", FAKE_CUDA_DELAY_US=20)  # fmt: skip
+    assert int(said.split()[-1]) >= 20, said
+
+
+SAVES = """
+state = on_gpus(contents(0))
+with Checkpoint(path) as kept_state:
+    for step in range(1, 4):
+        put_all(state, step)
+        kept_state.save(state, wait=False)
+        print(kept_state.number - 1, flush=True)
+        put_all(state, -step)
+"""
+
+
+def test_a_process_that_is_killed_at_any_call_leaves_the_state_before_or_the_next(memory_path):
+    log = memory_path / "log"
+    run(SAVES, memory_path / "run", FAKE_CUDA_LOG=log, FAKE_CUDA_DELAY_US=20)
+    names = [line.split()[2] for line in log.read_text(encoding="utf-8").splitlines()]
+    kills = [("KILL_AT", at) for at in range(7, len(names) - 4, max(1, len(names) // 5))]
+    kills += [("KILL_COPY", at) for at in (3, 6, 9, 12)]
+    found: list[str] = []
+    killed: list[bool] = []
+    for number, (what, at) in enumerate(kills):
+        path = memory_path / f"run{number}"
+        said = run(SAVES, path, killed=killed, FAKE_CUDA_DELAY_US=20, **{f"FAKE_CUDA_{what}": at})
+        found.append(f"{path}={max([0, *map(int, said.split())])}")
+    assert all(killed[:-4]) and any(killed[-4:]), killed
+    run("""
+for each in sys.argv[1:]:
+    place, _, durable = each.rpartition("=")
+    with Checkpoint(place) as kept_state:
+        found = kept_state.load()
+        step = 0 if found is None else int(found["small"])
+        assert int(durable) <= step <= int(durable) + 2, (each, step)
+        assert step == 0 or equal(found, step), each
+""", *found)  # fmt: skip
+
+
+ASYNC = """
+import torch.distributed as dist
+os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "0"}
+dist.init_process_group("gloo", rank=0, world_size=1, store=dist.HashStore())
+
+def loaded_by_processes():
+    found = {name: torch.zeros_like(value) for name, value in contents(0).items()}
+    dcp.load(found, storage_reader=PoolReader(path))
+    return found
+"""
+
+
+@pytest.mark.parametrize("room", [True, False], ids=["snapshot", "no room for one"])
+def test_asynchronous_saves_of_processes_have_the_values_of_their_step(memory_path, room):
+    run(f"FakeTorch.has_room = {room}" + ASYNC + """
+state = on_gpus(contents(0))
+writer = PoolWriter(path)
+for step in range(1, 6):
+    put_all(state, step)
+    saved = dcp.async_save(state, storage_writer=writer)
+    put_all(state, -step)
+    if step % 2 == 0:
+        saved.result()  # else the next one finds it under way
+    held = driver.fake_cuda_registrations()
+    assert held == 1, held
+saved.result()
+assert equal(loaded_by_processes(), 5)
+put_all(state, 6)
+dcp.save(state, storage_writer=writer)
+assert equal(loaded_by_processes(), 6)
+writer.close()
+assert driver.fake_cuda_registrations() == 0
+dist.destroy_process_group()
+""", memory_path / "run")  # fmt: skip
+
+
+def test_asynchronous_saves_hold_no_more_memory_from_save_to_save(memory_path):
+    run(ASYNC + """
+state = on_gpus(contents(0))
+writer = PoolWriter(path)
+held = []
+for step in range(12):
+    put_all(state, step)
+    dcp.async_save(state, storage_writer=writer).result()
+    ask("cuCtxSetCurrent", context)
+    held.append((driver.fake_cuda_device_bytes(), driver.fake_cuda_registrations()))
+assert len(set(held[2:])) == 1, held
+writer.close()
+dist.destroy_process_group()
+""", memory_path / "run")  # fmt: skip
+
+
+def test_an_asynchronous_save_whose_transfer_fails_leaves_the_checkpoint_before(memory_path):
+    run(ASYNC + """
+state = on_gpus(contents(0))
+writer = PoolWriter(path)
+put_all(state, 1)
+dcp.async_save(state, storage_writer=writer).result()
+for name in ("cuMemcpyDtoHAsync_v2", "cuEventSynchronize"):
+    put_all(state, 2)
+    ask("cuStreamSynchronize", training.cuda_stream)
+    driver.fake_cuda_fail(name.encode(), u64(1), 999, 0)
+    failure = None
+    try:
+        dcp.async_save(state, storage_writer=writer).result()
+    except BaseException as error:  # torch's own is no Exception
+        failure = error
+    assert "999" in str(failure), (name, failure)
+    driver.fake_cuda_fail(None, u64(0), 0, 0)
+    assert equal(loaded_by_processes(), 1)
+put_all(state, 3)
+dcp.async_save(state, storage_writer=writer).result()
+assert equal(loaded_by_processes(), 3)
+writer.close()
+dist.destroy_process_group()
+""", memory_path / "run")  # fmt: skip
