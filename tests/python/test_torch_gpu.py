@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
+# ctest: LABELS truth TIMEOUT 1200
 """perdure.torch with tensors on GPUs: on the tests' driver, whose memory the processor can't touch.
 
 No PyTorch runs on that driver. So tensors are of PyTorch's CPU, at addresses of the driver's

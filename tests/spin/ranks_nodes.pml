@@ -210,7 +210,7 @@ end_of_lives:
                /* The highest generation is the same whoever has been given it already. */
                if
                :: node[n].rec_ranks != 0 && node[n].rec_gen < gg && IS_YOUNGER(n, gg) ->
-                  /* levels.O3: it went on without those that have the newer record: refused. */
+                  /* pool.R7: it went on without those that have the newer record: refused. */
                   assert(stale[1 - n]);
                   forget();
                   goto over
