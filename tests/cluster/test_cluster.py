@@ -28,6 +28,7 @@ ARGUMENTS = {
     "hpccg": (16, 16, 16, "--iterations", 100),
     "pagerank": ("--rmat", 12, "--iterations", 100),
 }
+PLASMA = ("--cells", 60, "--particles", 6000, "--steps", 150)
 POOL_JOB = MPICH.program("tests/mpiio", "pool_job")
 POOL_JOB_STEPS = 200
 PLAIN = {mpi: mpi.program("tests/preload", "preload_plain", ".") for mpi in MPIS}
@@ -39,7 +40,7 @@ def app(program: str, mpi: Mpi = MPICH) -> list:
 
 def reason_to_skip() -> str | None:
     needed = [*(app(program, mpi)[0] for program in ARGUMENTS for mpi in MPIS), POOL_JOB]
-    needed += PLAIN.values()
+    needed += [*PLAIN.values(), MPICH.program("apps/plasma", "plasma")]
     needed += [mpi.program_mpiexec for mpi in MPIS]
     missing = [str(path) for path in needed if not path.exists()]
     if missing:
@@ -143,6 +144,26 @@ def test_script_of_the_manual_goes_on_when_a_node_is_lost(cluster, answer):
     job.wait()
     assert hash_in(job.output) == answer("hpccg"), job.output
     assert [attempt["lost"] for attempt in job.statistics["attempts"]] == [[], ["n1"]]
+
+
+def test_program_for_any_number_of_ranks_goes_on_with_the_nodes_that_are_left(cluster, tmp_path):
+    program = [MPICH.program("apps/plasma", "plasma"), *PLASMA]
+    words = " ".join(str(word) for word in (*program, "--pool", cluster.nvm / "pool"))
+    options = "--json statistics.json --ranks-per-node 1 --min-nodes 2"
+    script = (
+        f"#!/bin/bash\ncd {cluster.root}\n"
+        f"exec {PERDURE} run {options} -- srun --mpi=pmi2 {words}\n"
+    )
+    levels = {"PERDURE_LEVELS": f"redundancy=partner;every=5;drain={cluster.root}/levels"}
+    job = Job(cluster, ["-N3", "-w", "n0,n1,n2", "--no-kill"], script, levels)
+    job.wait_for_version(45)
+    lose(cluster, "n1")
+    job.wait()
+    assert hash_in(job.output) == undisturbed(tmp_path, MPICH, program), job.output
+    first, second = job.statistics["attempts"]
+    assert (first["ranks_reporting"], second["ranks_reporting"]) == (3, 2)
+    assert second["nodes"] == ["n0", "n2"] and second["lost"] == ["n1"]
+    assert second["restored_version"] >= 30 and job.statistics["completed"]
 
 
 def test_job_without_a_spare_goes_on_from_the_queue(cluster, answer):
