@@ -130,7 +130,8 @@ Result<std::uint64_t> GrowingJob::start(const GrowingVersion& fresh) {
   auto version = set_->restart();
   if (!version.ok()) return version;
   alive_ = set_->alive_of("p").value() == pair_[0] ? 0 : 1;
-  std::memcpy(now.object.data(), object_memory(), now.object.size());
+  std::copy_n(reinterpret_cast<const std::uint8_t*>(object_memory()), now.object.size(),
+              now.object.begin());
   std::ranges::copy(array(alive_), now.pair.begin());
   now.step = step_;
   return version;
@@ -191,7 +192,7 @@ Status GrowingJob::resize_pair(std::uint64_t bytes, Random& random) {
   std::vector<std::uint8_t> contents = now.pair;
   contents.resize(bytes);
   for (std::uint64_t at = now.pair.size(); at < bytes; ++at) contents[at] = random_byte(random);
-  std::memcpy(areas_[place], contents.data(), bytes);
+  std::copy_n(contents.begin(), bytes, reinterpret_cast<std::uint8_t*>(areas_[place]));
   std::memset(areas_[place + 1], 0x55, bytes);
   PERDURE_TRY(set_->resize("p", {areas_[place], areas_[place + 1], bytes, true}));
   std::memset(pair_[0], 0x77, now.pair.size());

@@ -227,10 +227,11 @@ ImageCount CrashDevice::for_each_image(AtomicityModel model, std::uint64_t bound
     return static_cast<std::uint32_t>(all[i].choices.size());
   };
   std::vector<std::uint32_t> chosen(all.size(), 0);
-  std::vector<std::byte> image(size_bytes_);
+  // The last word may reach beyond the end, as the last page of a mapping does.
+  std::vector<std::byte> image((size_bytes_ + word_bytes - 1) / word_bytes * word_bytes);
   const auto yield = [&] {
     apply(all, chosen, image);
-    function(image);
+    function(std::span(image).first(static_cast<std::size_t>(size_bytes_)));
   };
   double combinations = 1;
   for (std::size_t i = 0; i < all.size(); ++i) combinations *= radix(i);
