@@ -77,12 +77,14 @@ function(perdure_test_entry name)
 endfunction()
 
 # A SIGSEGV that a test expects is left to it by a sanitizer: it comes from a store or load, so that
-# its handler may do what others may not. Ranks that are killed end with threads of theirs.
+# its handler may do what others may not. Ranks that are killed end with threads of theirs. An
+# allocation that is too large fails, as it does without a sanitizer.
 set(PERDURE_SANITIZER_OPTIONS "")
 if(PERDURE_SANITIZED)
   set(faults "report_signal_unsafe=0:report_thread_leaks=0")
   set(PERDURE_SANITIZER_OPTIONS
       "ASAN_OPTIONS=path_list_append:handle_segv=0:handle_sigbus=0:handle_sigfpe=0"
+      "ASAN_OPTIONS=path_list_append:allocator_may_return_null=1"
       "TSAN_OPTIONS=path_list_append:${faults}:suppressions=${CMAKE_SOURCE_DIR}/tools/tsan.supp")
 endif()
 
