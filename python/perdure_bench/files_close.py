@@ -25,6 +25,7 @@ from functools import partial
 from pathlib import Path
 
 from perdure.cache.preload import cache_environment
+from perdure.files import open_new
 from perdure.programs import Program, find_programs
 from perdure.progress import progress
 from perdure_bench.facts import Fact, take_turns
@@ -58,7 +59,7 @@ def measure_close(quick: bool) -> Iterator[Fact]:
 
 def _floor(run: Callable[[str, dict[str, str]], float], taken: Path, size: int) -> float:
     """`taken`: a file of `size` bytes while it runs."""
-    with taken.open("wb") as file:
+    with open_new(taken) as file:
         os.posix_fallocate(file.fileno(), 0, size)
     try:
         return run("write", {})
