@@ -146,24 +146,50 @@ def test_script_of_the_manual_goes_on_when_a_node_is_lost(cluster, answer):
     assert [attempt["lost"] for attempt in job.statistics["attempts"]] == [[], ["n1"]]
 
 
-def test_program_for_any_number_of_ranks_goes_on_with_the_nodes_that_are_left(cluster, tmp_path):
-    program = [MPICH.program("apps/plasma", "plasma"), *PLASMA]
-    words = " ".join(str(word) for word in (*program, "--pool", cluster.nvm / "pool"))
-    options = "--json statistics.json --ranks-per-node 1 --min-nodes 2"
+def plasma() -> list:
+    return [MPICH.program("apps/plasma", "plasma"), *PLASMA]
+
+
+def submit_for_any_number_of_ranks(cluster: Cluster, options: list, run_options: str) -> Job:
+    words = " ".join(str(word) for word in (*plasma(), "--pool", cluster.nvm / "pool"))
+    run_options += " --json statistics.json --ranks-per-node 1 --min-nodes 2"
     script = (
         f"#!/bin/bash\ncd {cluster.root}\n"
-        f"exec {PERDURE} run {options} -- srun --mpi=pmi2 {words}\n"
+        f"exec {PERDURE} run {run_options} -- srun --mpi=pmi2 {words}\n"
     )
     levels = {"PERDURE_LEVELS": f"redundancy=partner;every=5;drain={cluster.root}/levels"}
-    job = Job(cluster, ["-N3", "-w", "n0,n1,n2", "--no-kill"], script, levels)
+    return Job(cluster, options, script, levels)
+
+
+def test_program_for_any_number_of_ranks_goes_on_with_the_nodes_that_are_left(cluster, tmp_path):
+    job = submit_for_any_number_of_ranks(cluster, ["-N3", "-w", "n0,n1,n2", "--no-kill"], "")
     job.wait_for_version(45)
     lose(cluster, "n1")
     job.wait()
-    assert hash_in(job.output) == undisturbed(tmp_path, MPICH, program), job.output
+    assert hash_in(job.output) == undisturbed(tmp_path, MPICH, plasma()), job.output
     first, second = job.statistics["attempts"]
     assert first["nodes"] == ["n0", "n1", "n2"] and second["nodes"] == ["n0", "n2"]
     assert second["lost"] == ["n1"] and second["ranks_reporting"] == 2
     assert second["restored_version"] >= 30 and job.statistics["completed"]
+
+
+def test_program_for_any_number_of_ranks_goes_on_from_the_queue_with_fewer_nodes(
+    cluster, tmp_path
+):
+    cluster.run("scontrol", "update", "nodename=n3", "state=drain", "reason=held")
+    job = submit_for_any_number_of_ranks(cluster, ["-N2-3", "--no-kill", "--requeue"], "--requeue")
+    job.wait_for_version(45)
+    for node in ("n1", "n2"):  # one is left, and two are needed
+        lose(cluster, node)
+    cluster.tell_losses()
+    cluster.run("scontrol", "update", "nodename=n3", "state=resume")
+    job.wait()
+    assert hash_in(job.output) == undisturbed(tmp_path, MPICH, plasma()), job.output
+    assert "the job goes back into the queue" in job.output
+    attempt, = job.statistics["attempts"]
+    assert attempt["nodes"] == ["n0", "n3"] and attempt["ranks_reporting"] == 2
+    assert attempt["restored_version"] >= 30 and job.statistics["completed"]
+    assert job.facts()["Restarts"] == "1" and job.facts()["JobState"] == "COMPLETED"
 
 
 def test_job_without_a_spare_goes_on_from_the_queue(cluster, answer):
