@@ -77,7 +77,7 @@ static void judge(uint64_t found) {
 static void run_pool(int drained) {
   char path[4096], levels[4096];
   snprintf(path, sizeof path, "%s/pool", drained ? memory : place);
-  snprintf(levels, sizeof levels, "redundancy=off;every=1;drain=%s/drain", place);
+  snprintf(levels, sizeof levels, "redundancy=off;every=1;lease=1s;drain=%s/drain", place);
   perdure_options options = {0};
   if (drained) options.levels = levels;
   perdure_pool* pool = NULL;
