@@ -18,7 +18,7 @@ from pathlib import Path
 
 FIELDS = 15
 LARGE = {
-    "Pool": 28,
+    "Pool": 20,
     "Restart": 20,
     "Recorder": 21,
     "DeviceBuffer": 19,

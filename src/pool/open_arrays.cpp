@@ -123,7 +123,7 @@ Status OpenArrays::check_fits(const Catalogue& target) const {
   return Status::success();
 }
 
-void OpenArrays::adopt(const ArrayTable& target, Retained& retained) {
+void OpenArrays::adopt(const ArrayTable& target, const Retained& retained) {
   const ArrayTable before = std::exchange(next_, target);
   read_names();
   for (auto& [number, open] : open_) {

@@ -78,7 +78,7 @@ class OpenArrays {
   // What is open can take the contents of `target`.
   Status check_fits(const Catalogue& target) const;
   // The next version's table becomes `target`, with what is open beside it.
-  void adopt(const ArrayTable& target, Retained& retained);
+  void adopt(const ArrayTable& target, const Retained& retained);
 
   // Adds the arrays that take part in `version` (pool.O2); their working copies are chosen.
   void join(VersionUnderWay& version, const Retained& retained, std::uint32_t open_slot);

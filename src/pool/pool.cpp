@@ -62,9 +62,8 @@ Pool::Pool(std::unique_ptr<Device> device, const Region& region, Group& group,
       group_(group),
       options_(options),
       writer_(*device_, options.copy_threads),
-      slots_(*device_, region),
       run_page_(group.rank(), group.ranks()),
-      retained_(region.geometry) {}
+      kept_(*device_, region) {}
 
 Pool::~Pool() {
   for (Companion* companion : companions_) companion->pool_closed();
@@ -94,18 +93,16 @@ Pool* Pool::find(const std::string& directory) {
 Result<std::unique_ptr<Pool>> Pool::attach(std::unique_ptr<Device> device, const Region& region,
                                            Group& group, const PoolOptions& options) {
   std::unique_ptr<Pool> pool(new Pool(std::move(device), region, group, options));
-  PERDURE_TRY_ASSIGN(pool->recovered_, choose_version(group, pool->slots_, options.allow_older));
-  pool->next_ = pool->recovered_.catalogue;
-  pool->next_.version = pool->recovered_.choice.next;
-  pool->next_.parent = pool->recovered_.choice.version;
+  PERDURE_TRY(pool->kept_.choose(group, options.allow_older));
+  const Choice& choice = pool->kept_.chosen().choice;
+  pool->next_ = pool->chosen();
+  pool->next_.version = choice.next;
+  pool->next_.parent = choice.version;
   pool->next_.incarnation = std::max(pool->next_.incarnation + 1, options.incarnation_min) +
                             options.incarnations_of_taker;
-  pool->head_incarnation_ = pool->recovered_.catalogue.incarnation;
-  pool->read_retained();
-  pool->hold_extents();
   pool->open_.read_names();
-  pool->status_.version = pool->recovered_.choice.version;
-  pool->status_.fell_back = pool->recovered_.choice.fell_back;
+  pool->status_.version = choice.version;
+  pool->status_.fell_back = choice.fell_back;
   pool->status_.old_ranks = group.ranks();
   pool->status_.survives_power_failure =
       pool->device_->describe().persistence == PersistenceClass::power_failure;
@@ -122,21 +119,13 @@ Status Pool::located(const Status& status) const {
 }
 
 Status Pool::check_usable() const {
-  if (!broken_.ok()) {
-    return Status(Code::wrong_state,
-                  "the pool failed earlier and must be reopened: ", broken_.message());
-  }
+  PERDURE_TRY(life_.check_usable());
   return check_all_there(group_);
-}
-
-Status Pool::check_open_to_others() const {
-  if (closed_to_others_.empty()) return Status::success();
-  return {Code::wrong_state, closed_to_others_};
 }
 
 Status Pool::check_committable() const {
   PERDURE_TRY(check_usable());
-  if (!restarted_) {
+  if (!restarted()) {
     return {Code::wrong_state,
             "perdure_restart() must be called before the first commit, so that a version of an "
             "earlier run is never overwritten by mistake"};
@@ -152,17 +141,13 @@ VersionUnderWay Pool::next_under_way() {
   version.catalogue = next_;
   version.begun_from = next_.arrays;
   version.iteration = scalars_.iteration_of(next_);
-  open_.join(version, retained_, open_slot_index());
+  open_.join(version, retained(), open_slot_index());
   return version;
 }
 
 Status Pool::open_successor() {
-  if (successor_open_) return Status::success();
-  release_up_to(next_.version);
-  PERDURE_TRY(open_slot(*device_, slots_, next_.version, next_.parent));
-  retained_.forget(open_slot_index());
-  successor_open_ = true;
-  return Status::success();
+  if (!kept_.next_is_open()) release_up_to(next_.version);
+  return kept_.open_next(next_);
 }
 
 // What all forms of commit but the staged one do first: local, and before any store to a working
@@ -224,12 +209,12 @@ Status Pool::not_both(const std::string& path) {
 
 Status Pool::check_joinable(const Companion& companion) const {
   PERDURE_TRY(check_usable());
-  PERDURE_TRY(check_open_to_others());
+  PERDURE_TRY(life_.check_open_to_others());
   if (companion.name().starts_with("file ") && files_.has(companion.name().substr(5))) {
     return not_both(companion.name().substr(5));
   }
   if (options_.taker != nullptr) PERDURE_TRY(check_changing());  // it would be asked to keep R
-  if (restarted_) return Status::success();
+  if (restarted()) return Status::success();
   return Status(Code::wrong_state, companion.name(),
                 " can be committed with a pool only when the pool has restarted; call "
                 "perdure_restart(), or make its first window, before");
@@ -242,13 +227,10 @@ Status Pool::add_companion(Companion& companion, bool kept) {
     return local;
   }
   const CollectiveCall call(group_, "MPI_File_open");
-  const SlotView newest = slots_.read(slots_.slot_of(head()));
-  if (local.ok() && (!newest.body || newest.body->version != head())) {
-    local = Status(Code::damaged, "version ", head(), " can't be read");
-  }
-  PERDURE_TRY(agree(group_, local));
+  const auto newest = kept_.read(head());
+  PERDURE_TRY(agree(group_, local.ok() ? newest.status() : local));
   companions_.push_back(&companion);
-  return options_.taker->joined(companion, *newest.body);
+  return options_.taker->joined(companion, newest.value());
 }
 
 void Pool::remove_companion(Companion& companion) {
@@ -463,24 +445,21 @@ Result<std::uint64_t> Pool::commit_staged(const Status& ready) {
 }
 
 // The version exists: it is the newest, and its participants have new roles.
-void Pool::take_roles(const VersionUnderWay& version) {
+void Pool::take_roles(const VersionUnderWay& version, bool next_is_open) {
   next_.version = version.catalogue.version + 1;
   next_.parent = version.catalogue.version;
-  retained_.note(version.catalogue);
-  if (successor_open_) retained_.forget(open_slot_index());
-  version.take_roles(retained_, open_slot_index());
+  kept_.note(version.catalogue, next_is_open);
+  version.take_roles(retained(), open_slot_index());
   if (next_.arrays.is_same(version.begun_from)) {
     next_.arrays = version.catalogue.arrays;
   } else {
     open_.name_copies_of(version);
   }
   open_.drop_retired(version, version.catalogue.arrays);
-  head_incarnation_ = version.catalogue.incarnation;
 }
 
 void Pool::fail(const Status& status) {
-  broken_ = status;
-  if (status.ok()) return;
+  if (life_.must(status).ok()) return;
   for (Companion* companion : companions_) companion->failed(status);
 }
 
@@ -488,11 +467,16 @@ void Pool::tell_companions(std::uint64_t version) {
   for (Companion* companion : companions_) companion->committed(version);
 }
 
-void Pool::take_version(const VersionUnderWay& version) {
-  take_roles(version);
+void Pool::take_version(const VersionUnderWay& version, bool next_is_open) {
+  take_roles(version, next_is_open);
   if (!change_) tell_companions(version.catalogue.version);
   if (options_.taker != nullptr) options_.taker->committed(version.catalogue);
   if (options_.committed) options_.committed(version.catalogue.version);
+}
+
+CommitParties Pool::parties_of(const VersionUnderWay& version) {
+  return {*device_, kept_.slots(),    kept_.pages(), group_, run_page_, version.iteration,
+          {},       version.subject()};
 }
 
 Result<std::uint64_t> Pool::finish_commit(VersionUnderWay version, const Status& saved,
@@ -503,9 +487,9 @@ Result<std::uint64_t> Pool::finish_commit(VersionUnderWay version, const Status&
   if (data.ok()) {
     version.name_copies();
     version.catalogue.committed_ns = wall_clock_ns();
-    version.catalogue.allocated_end = std::min(space_->end(), device_->size_bytes());
+    version.catalogue.allocated_end = kept_.allocated_end();
   }
-  CommitParties parties{*device_, slots_, *pages_, group_, run_page_, version.iteration, {}};
+  CommitParties parties = parties_of(version);
   if (options_.taker != nullptr) {
     // When all ranks have agreed, another one may store to copies that the next slot names.
     release_up_to(version.catalogue.version + 1);
@@ -513,21 +497,19 @@ Result<std::uint64_t> Pool::finish_commit(VersionUnderWay version, const Status&
     if (!companions_.empty()) options_.taker->release(version.catalogue.version - 1);
     parties.words = options_.taker->words();
   }
-  parties.subject = version.subject();
-  const CommitResult result = commit_version(parties, version.catalogue, data);
-  pages_->settle(result.outcome == CommitOutcome::committed);
+  const CommitResult result = kept_.commit(parties, version.catalogue, data);
   run_page_.set_phase(RunPhase::computing);
   if (result.outcome == CommitOutcome::unknown) fail(result.status);
   if (result.outcome != CommitOutcome::committed) {
     version.retract();
-    open_.drop_retired(version, retained_.arrays_of(head()));
+    open_.drop_retired(version, retained().arrays_of(head()));
     return result.status;
   }
-  successor_open_ = result.status.ok();
-  take_version(version);
+  take_version(version, result.status.ok());
   if (change_) {
-    fail(finish_change(version.catalogue));
-    PERDURE_TRY(broken_);
+    const Status changed = finish_change(version.catalogue);
+    fail(changed);
+    PERDURE_TRY(changed);
     tell_companions(version.catalogue.version);  // pool.R9
   }
   note_commit(version, version.blocked_ns + monotonic_ns() - start_ns, bytes);

@@ -26,18 +26,15 @@
 #include "pool/background_saver.hpp"
 #include "pool/bound_scalars.hpp"
 #include "pool/catalogue.hpp"
-#include "pool/catalogue_pages.hpp"
-#include "pool/commit.hpp"
 #include "pool/commit_under_way.hpp"
 #include "pool/companion.hpp"
+#include "pool/kept_versions.hpp"
 #include "pool/noted_files.hpp"
 #include "pool/open_arrays.hpp"
 #include "pool/open_place.hpp"
+#include "pool/pool_life.hpp"
 #include "pool/rank_change.hpp"
-#include "pool/recover.hpp"
-#include "pool/retained.hpp"
 #include "pool/run_page.hpp"
-#include "pool/slots.hpp"
 #include "pool/version_taker.hpp"
 #include "pool/versioned_array.hpp"
 
@@ -181,7 +178,7 @@ class Pool {
   Status set_stream(std::optional<ProgramStream> stream);
 
   // From here on no other array is opened and no companion added; `why` says what to do instead.
-  void close_to_others(std::string why) { closed_to_others_ = std::move(why); }
+  void close_to_others(std::string why) { life_.close_to_others(std::move(why)); }
 
   // Saves in the background; an array must not be stored to until before_write() has returned.
   Status commit_begin();
@@ -217,16 +214,16 @@ class Pool {
   const Geometry& geometry() const { return region_.geometry; }
   std::uint32_t keep() const { return region_.geometry.slots - 1; }  // versions
   // The version that attach() has chosen; until restart() or restore() returns.
-  const Catalogue& chosen() const { return recovered_.catalogue; }
+  const Catalogue& chosen() const { return kept_.chosen().catalogue; }
   // Success unless its data are damaged here. They are looked at if they must be before they are
   // believed, or if it is `asked`.
   Status check_chosen(bool asked = false) const;
   // It is not the one before the next number: a restore went back to it, or damage made it so.
-  bool went_back() const { return next_.version != recovered_.catalogue.version + 1; }
+  bool went_back() const { return next_.version != chosen().version + 1; }
   // Of the version that will be committed next.
   std::uint64_t incarnation() const { return next_.incarnation; }
   // Of the version that the pool is at.
-  std::uint64_t head_incarnation() const { return head_incarnation_; }
+  std::uint64_t head_incarnation() const { return kept_.head_incarnation(); }
   // The pool was made of an image, and is at the version that it had, until the next commit.
   bool is_at_image() const {
     return region_.identity.image_version == status_.version &&
@@ -237,7 +234,7 @@ class Pool {
   std::uint64_t image_incarnation() const { return region_.identity.image_incarnation; }
   // VersionTaker::held(), if it was made of an image.
   Result<std::optional<HeldShare>> held_share(const std::string& name);
-  bool restarted() const { return restarted_; }
+  bool restarted() const { return life_.restarted(); }
   // Another number of ranks made it, and it has not committed since (rank_change.hpp).
   bool is_changing() const { return change_ != nullptr; }
   bool commit_pending() const { return under_way_.pending(); }
@@ -262,7 +259,6 @@ class Pool {
        const PoolOptions& options);
 
   Status check_usable() const;
-  Status check_open_to_others() const;
   Status check_joinable(const Companion& companion) const;
   // Damage of data, with rank, file and remedy.
   Status located(const Status& status) const;
@@ -301,8 +297,6 @@ class Pool {
   void tell_named(VersionedArray& array, ArrayId id) const;
   Status load_array(OpenArrays::OpenArray& open);
   // Versions (pool_versions.cpp).
-  void read_retained();
-  void hold_extents();
   Status verify_arrays(const Catalogue& catalogue) const;
   Result<std::uint64_t> restart_now();
   void note_restarted(std::uint64_t start_ns);
@@ -325,15 +319,18 @@ class Pool {
   Status finish_before_staging();
   Result<std::uint64_t> finish_commit(VersionUnderWay version, const Status& saved,
                                       std::uint64_t bytes);
-  void take_roles(const VersionUnderWay& version);
+  CommitParties parties_of(const VersionUnderWay& version);
+  // The slot of the one after it is open then, or not.
+  void take_roles(const VersionUnderWay& version, bool next_is_open);
   void tell_companions(std::uint64_t version);
   // Whether the newest version counts is not known, if this is no success.
   void fail(const Status& status);
-  void take_version(const VersionUnderWay& version);
+  void take_version(const VersionUnderWay& version, bool next_is_open);
   void note_commit(const VersionUnderWay& version, std::uint64_t blocked_ns, std::uint64_t bytes);
   BackgroundSaver& saver();
   std::uint64_t head() const { return next_.parent; }
-  std::uint32_t open_slot_index() const { return retained_.slot_of(next_.version); }
+  std::uint32_t open_slot_index() const { return retained().slot_of(next_.version); }
+  const Retained& retained() const { return kept_.retained(); }
 
   std::unique_ptr<Device> device_;
   std::unique_ptr<Accelerators> accelerators_;  // device.R1: they go before the device
@@ -341,12 +338,8 @@ class Pool {
   Group& group_;
   PoolOptions options_;
   ParallelWriter writer_;
-  Slots slots_;
   RunPage run_page_;
-  Recovered recovered_;
-  std::shared_ptr<FreeSpace> space_;
-  std::unique_ptr<CataloguePages> pages_;
-  Retained retained_;
+  KeptVersions kept_;
   Catalogue next_;  // the version to come: restored entries, then those opened since
   OpenArrays open_{next_.arrays};
   BoundScalars scalars_{next_};
@@ -355,12 +348,8 @@ class Pool {
   OpenPlace place_;                     // commit.cpp, pool.I9
   std::unique_ptr<RankChange> change_;  // under way until the first commit
   std::vector<Companion*> companions_;
-  std::uint64_t head_incarnation_ = 0;
-  bool restarted_ = false;
-  std::string closed_to_others_;
+  PoolLife life_;
   CommitUnderWay under_way_;
-  bool successor_open_ = false;  // the slot of next_.version is OPEN, durably
-  Status broken_;
   PoolStatus status_;
   std::unique_ptr<BackgroundSaver> saver_;  // last: its thread uses the members above
 };

@@ -34,12 +34,9 @@ void Pool::wait_for_saver() {
 
 // pool.G4 of catalogue_pages.hpp.
 Status Pool::make_room_for_catalogue() {
-  if (slots_.has_room_for_arrays(next_)) return Status::success();
-  const std::uint64_t nodes = std::max(next_.arrays.nodes(), retained_.nodes_max());
-  const std::uint64_t pages = slots_.count() * nodes;
-  if (pages_->has(pages)) return Status::success();
+  if (kept_.has_room_for(next_)) return Status::success();
   wait_for_saver();
-  return pages_->reserve(pages);
+  return kept_.make_room_for(next_);
 }
 
 namespace {
@@ -60,8 +57,7 @@ Status Pool::plan_array(const std::string& name, const ArrayShape& shape,
   PERDURE_TRY_ASSIGN(auto entry,
                      lay_out(name, options.part, shape, region_.geometry, options.spare_copy,
                              checksum_for(options.buffer, options.of_program)));
-  place(entry, space_, region_.geometry);
-  retained_.tell_none(*entry.hold);
+  kept_.place(entry);
   const std::uint64_t end = entry.hold->extent().end;
   if (end > device_->size_bytes()) {
     wait_for_saver();
@@ -79,14 +75,14 @@ Result<VersionedArray*> Pool::add_array(ArrayId entry, bool known, const ArrayOp
   PERDURE_TRY_ASSIGN(auto array, VersionedArray::create(*device_, writer_, next_.arrays.at(entry),
                                                         region_.geometry, with));
   OpenArrays::OpenArray open{std::move(array), entry, known};
-  if (restarted_) PERDURE_TRY(load_array(open));
+  if (restarted()) PERDURE_TRY(load_array(open));
   return &open_.add(std::move(open));
 }
 
 Result<VersionedArray*> Pool::open_array(const std::string& name, const ArrayShape& shape,
                                          const ArrayOptions& options) {
   PERDURE_TRY(check_usable());
-  PERDURE_TRY(check_open_to_others());
+  PERDURE_TRY(life_.check_open_to_others());
   PERDURE_TRY(check_closed(name, options.part));
   // What accelerators have is the saver's until then.
   if (options.device != nullptr || checksum_for(options.buffer, options.of_program)) {
@@ -105,7 +101,7 @@ Result<VersionedArray*> Pool::open_array(const std::string& name, const ArraySha
   }
   auto added = add_array(entry, known, options);
   if (!added.ok() && !known) open_.erase_entry(entry);
-  if (added.ok() && change_ && (!restarted_ || change_->takes_late())) {
+  if (added.ok() && change_ && (!restarted() || change_->takes_late())) {
     change_->say(name, options.ranks);
     if (options.writer != nullptr) change_->note_lacking();
   }
@@ -123,7 +119,7 @@ Result<VersionedArray*> Pool::open_array_on_all(const std::string& name, const A
   if (all.ok() && change_) all = take_late(*opened.value(), options.ranks);
   if (all.ok()) return opened;
   if (opened.ok()) {  // the file may have grown, which the next array will use
-    const OpenArrays::OpenArray undone = open_.take(*opened.value(), restarted_);
+    const OpenArrays::OpenArray undone = open_.take(*opened.value(), restarted());
     if (!undone.known) open_.erase_entry(undone.entry);
     if (box) forget_box(name, options.part);
   }
@@ -155,7 +151,7 @@ Status Pool::close_array(VersionedArray* array, bool erase) {
   VersionUnderWay* version = under_way_.pending_version();
   const bool part_of_commit = version != nullptr && version->has(*array);
   if (part_of_commit) PERDURE_TRY(wait_until_saved(*array));
-  OpenArrays::OpenArray closed = open_.take(*array, restarted_);
+  OpenArrays::OpenArray closed = open_.take(*array, restarted());
   if (change_ && !erase) change_->note_gone(array->name());
   // The head may have one of that name that was erased since, which it is not.
   const bool is_held = array->part_of_version() != 0 && array->part_of_version() <= head();
@@ -164,7 +160,7 @@ Status Pool::close_array(VersionedArray* array, bool erase) {
   if (goes) {
     open_.erase_entry(closed.entry);
   } else if (!part_of_commit) {
-    open_.take_entry_of(retained_.arrays_of(head()), closed.entry);
+    open_.take_entry_of(retained().arrays_of(head()), closed.entry);
   }
   return Status::success();
 }
@@ -172,7 +168,7 @@ Status Pool::close_array(VersionedArray* array, bool erase) {
 // What a twin array gets back would be zeros, which can't be stored to the copy that the newest
 // version names: it was larger there.
 bool Pool::must_leave(const VersionedArray& array, const OpenArrays::OpenArray& open) const {
-  const LeafEntry* const held = retained_.arrays_of(head()).find(open.entry);
+  const LeafEntry* const held = retained().arrays_of(head()).find(open.entry);
   return array.mode() == ArrayMode::twin && held != nullptr &&
          held->shared->entry.size_bytes > array.size_bytes();
 }
@@ -183,7 +179,7 @@ Result<OpenArrays::OpenArray*> Pool::find_to_resize(const VersionedArray& array)
   if (open == nullptr) {
     return Status(Code::invalid_argument, "this is not an open array of the pool");
   }
-  if (!restarted_) {
+  if (!restarted()) {
     return Status(Code::wrong_state, "array ", quoted(array.name()),
                   " has no contents before perdure_restart(): resize it after that");
   }
@@ -227,8 +223,8 @@ Status Pool::resize_written(VersionedArray& array, std::uint64_t bytes, bool els
 Status Pool::give_size(OpenArrays::OpenArray& open, const ArrayShape& shape, bool leave,
                        void* buffer) {
   VersionedArray& array = *open.array;
-  PERDURE_TRY_ASSIGN(const auto next, resized(array.entry(), shape, leave, space_, region_.geometry,
-                                              checksum_for(buffer, true)));
+  PERDURE_TRY_ASSIGN(const auto next, resized(array.entry(), shape, leave, kept_.space(),
+                                              region_.geometry, checksum_for(buffer, true)));
   const std::shared_ptr<ExtentHold> left = array.entry().hold;
   const bool moves = next.hold != left;
   if (next.hold->extent().end > device_->size_bytes()) {
@@ -240,7 +236,7 @@ Status Pool::give_size(OpenArrays::OpenArray& open, const ArrayShape& shape, boo
   if (moves) {
     left->named = named;
     left->seen = array.seen();
-    retained_.tell_none(*next.hold);
+    retained().tell_none(*next.hold);
     array.set_seen(next.hold->seen);
   }
   open_.replace_entry(open.entry, array.entry());
@@ -256,8 +252,8 @@ void Pool::forget_box(const std::string& name, std::uint32_t part) {
 // Which of its copies the versions name.
 void Pool::tell_named(VersionedArray& array, ArrayId id) const {
   const ArrayEntry entry = next_.arrays.at(id);
-  retained_.tell(*entry.hold, entry.copy);
-  for (std::uint32_t slot = 0; slot < slots_.count(); ++slot) {
+  retained().tell(*entry.hold, entry.copy);
+  for (std::uint32_t slot = 0; slot < kept_.slots().count(); ++slot) {
     const bool is_open = slot == open_slot_index();
     array.note_named(slot, is_open ? VersionedArray::no_copy : entry.hold->named[slot]);
   }
@@ -280,7 +276,8 @@ Status Pool::load_all() {
 // What was added to the next version has room in a slot.
 Status Pool::check_room_for(const std::string& what) {
   PERDURE_TRY(make_room_for_catalogue());
-  if (body_bytes_with_tree(next_) > slots_.body_bytes_max() && !slots_.has_room_for_arrays(next_)) {
+  const Slots& slots = kept_.slots();
+  if (body_bytes_with_tree(next_) > slots.body_bytes_max() && !slots.has_room_for_arrays(next_)) {
     return Status(Code::no_space, "the pool's slots have no room for ", what);
   }
   return Status::success();
@@ -290,7 +287,7 @@ Status Pool::bind_scalar(const std::string& name, void* address, std::size_t byt
                          ScalarType type) {
   PERDURE_TRY(check_usable());
   if (change_ && change_->takes_late()) PERDURE_TRY(check_late_scalar(name));
-  PERDURE_TRY_ASSIGN(const bool is_new, scalars_.bind(name, type, address, bytes, restarted_));
+  PERDURE_TRY_ASSIGN(const bool is_new, scalars_.bind(name, type, address, bytes, restarted()));
   if (!is_new) return Status::success();
   const Status room = check_room_for("scalar " + quoted(name));
   if (!room.ok()) scalars_.undo_bind();
@@ -298,7 +295,7 @@ Status Pool::bind_scalar(const std::string& name, void* address, std::size_t byt
 }
 
 Status Pool::take_newest_file() {
-  if (restarted_) PERDURE_TRY(files_.bring_back_newest());
+  if (restarted()) PERDURE_TRY(files_.bring_back_newest());
   PERDURE_TRY_ASSIGN(const bool is_new, files_.note_newest());
   if (!is_new) return Status::success();
   const Status room = check_room_for("the note of a file");

@@ -26,7 +26,7 @@ Result<std::vector<std::uint64_t>> Pool::stored_extents(const std::string& name,
                                                         RankRule rule) const {
   Status none(Code::not_found, "the pool has no array ", quoted(name),
               ", so a shape is needed to make it");
-  if (!change_ || restarted_) {
+  if (!change_ || restarted()) {
     const ArrayShape* const held = held_shape(name);
     if (held == nullptr) return none;
     return held->extents;
@@ -172,16 +172,11 @@ Status Pool::commit_old_version(std::uint64_t committed_ns) {
     version.name_copies();
     version.catalogue.committed_ns = committed_ns;
     version.catalogue.incarnation = change_->old().incarnation();  // pool.R9
-    version.catalogue.allocated_end = std::min(space_->end(), device_->size_bytes());
+    version.catalogue.allocated_end = kept_.allocated_end();
   }
-  CommitParties parties{*device_, slots_, *pages_, group_, run_page_, version.iteration, {}};
-  parties.subject = version.subject();
-  const CommitResult result = commit_version(parties, version.catalogue, data);
-  pages_->settle(result.outcome == CommitOutcome::committed);
-  PERDURE_TRY(result.status);
-  successor_open_ = true;
-  take_roles(version);
-  recovered_.catalogue.version = version.catalogue.version;
+  PERDURE_TRY(kept_.commit(parties_of(version), version.catalogue, data).status);
+  take_roles(version, true);
+  kept_.renumber_chosen(version.catalogue.version);
   return Status::success();
 }
 
@@ -245,20 +240,15 @@ Status Pool::settle_old_version(std::uint64_t before) {
     for (auto& [number, open] : open_) open.array->show_first();
     return Status::success();
   }
-  broken_ = commit_old_version(change_->old().committed_ns());
-  PERDURE_TRY(broken_);
-  broken_ = forget_version(before);
-  return broken_;
+  PERDURE_TRY(life_.must(commit_old_version(change_->old().committed_ns())));
+  return life_.must(forget_version(before));
 }
 
 // [collective] It is not the newest one.
 Status Pool::forget_version(std::uint64_t version) {
-  const bool there = retained_.holds(version) && version != 0;
-  if (!there || retained_.slot_of(version) == open_slot_index()) return Status::success();
-  const std::uint64_t parent = retained_.parent_of(version);
-  PERDURE_TRY(agree(group_, delete_slot(*device_, slots_, version, parent)));
-  retained_.drop(version, parent);
-  return Status::success();
+  const bool there = retained().holds(version) && version != 0;
+  if (!there || retained().slot_of(version) == open_slot_index()) return Status::success();
+  return kept_.remove(group_, version);
 }
 
 Result<std::uint64_t> Pool::restart_changed() {
