@@ -76,31 +76,6 @@ Status settle_records(Group& group, const std::string& directory, Trust trust,
                own.job ? settle_names(directory, 0, 1, lock_wait_ms, trust) : Status::success());
 }
 
-Result<std::vector<FileHandle>> lock_rank_files(Group& group, const std::string& directory,
-                                                Trust trust, std::uint32_t lock_wait_ms) {
-  const auto opened = Directory::open(directory, trust);
-  const bool none = opened.status().code() == Code::not_found;
-  PERDURE_TRY(agree(group, none ? Status::success() : opened.status()));
-  PERDURE_TRY_ASSIGN(const auto sharers, ranks_with(none ? nullptr : &opened.value(), group));
-  std::vector<FileHandle> locks;
-  const auto lock = [&]() -> Status {
-    if (none || sharers.front() != group.rank()) return Status::success();
-    const Directory& own = opened.value();
-    PERDURE_TRY_ASSIGN(const auto names, own.names());
-    for (const std::string& name : names) {
-      if (!rank_of_file(name)) continue;
-      PERDURE_TRY_ASSIGN(auto file, own.open_file(name, FileAccess::read));
-      const Status locked =
-          lock_file(file.fd(), own.path_of(name), {.wait_ms = lock_wait_ms, .own_at_once = true});
-      if (!locked.ok() && locked.code() != Code::unsupported) return locked;
-      locks.push_back(std::move(file));
-    }
-    return Status::success();
-  };
-  PERDURE_TRY(agree(group, lock()));
-  return locks;
-}
-
 Result<bool> see_one_directory(Group& group, const std::string& directory, Trust trust) {
   const auto own = Directory::open(directory, trust);
   std::uint64_t lacks[] = {own.ok() && own.value().holds(job_record_name) ? 0U : 1U};
@@ -172,6 +147,9 @@ Status drain_held(Group& group, BringBack& back, const std::string& directory, T
   return agree(group, local);
 }
 
+namespace {
+
+// [collective] Reads all of them, each on one rank.
 Status check_images(Group& group, const Manifest& manifest) {
   const auto check = [&]() -> Status {
     for (std::uint32_t rank = group.rank(); rank < manifest.job.ranks; rank += group.ranks()) {
@@ -184,6 +162,8 @@ Status check_images(Group& group, const Manifest& manifest) {
   };
   return agree(group, check());
 }
+
+}  // namespace
 
 Result<OldVersion> old_version_of(const Manifest& manifest) {
   OldVersion old;
@@ -219,6 +199,57 @@ Result<OldVersion> old_version_of(const Manifest& manifest) {
     return StoredArray::in_image(read, reader->path(), entry, (*offsets)[rank].at(entry.name));
   };
   return old;
+}
+
+Status OtherRanks::lock() {
+  if (locked_) return Status::success();
+  const auto opened = Directory::open(directory_, trust_);
+  const bool none = opened.status().code() == Code::not_found;
+  PERDURE_TRY(agree(group_, none ? Status::success() : opened.status()));
+  PERDURE_TRY_ASSIGN(const auto sharers, ranks_with(none ? nullptr : &opened.value(), group_));
+  std::vector<FileHandle> locks;
+  const auto lock_own = [&]() -> Status {
+    if (none || sharers.front() != group_.rank()) return Status::success();
+    const Directory& own = opened.value();
+    PERDURE_TRY_ASSIGN(const auto names, own.names());
+    for (const std::string& name : names) {
+      if (!rank_of_file(name)) continue;
+      PERDURE_TRY_ASSIGN(auto file, own.open_file(name, FileAccess::read));
+      const Status locked =
+          lock_file(file.fd(), own.path_of(name), {.wait_ms = lock_wait_ms_, .own_at_once = true});
+      if (!locked.ok() && locked.code() != Code::unsupported) return locked;
+      locks.push_back(std::move(file));
+    }
+    return Status::success();
+  };
+  PERDURE_TRY(agree(group_, lock_own()));
+  locks_ = std::move(locks);
+  locked_ = true;
+  return Status::success();
+}
+
+void OtherRanks::unlock() {
+  locks_.clear();
+  locked_ = false;
+}
+
+Status OtherRanks::divide(const Manifest& drained, std::uint64_t incarnation_max) {
+  PERDURE_TRY(check_images(group_, drained));
+  incarnation_max_ = incarnation_max;
+  drained_ = drained;
+  return Status::success();
+}
+
+Result<OldVersion> OtherRanks::take_old_version() {
+  auto version = old_version_of(*drained_);
+  PERDURE_TRY(agree(group_, version.status()));
+  version.value().locks = std::move(locks_);
+  return version;
+}
+
+void OtherRanks::make_anew() {
+  unlock();
+  makes_anew_ = true;
 }
 
 }  // namespace perdure

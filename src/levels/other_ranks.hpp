@@ -38,10 +38,6 @@ namespace perdure {
 Status settle_records(Group& group, const std::string& directory, Trust trust,
                       std::uint32_t lock_wait_ms);
 
-// [collective] pool.R1. On one rank for each directory.
-Result<std::vector<FileHandle>> lock_rank_files(Group& group, const std::string& directory,
-                                                Trust trust, std::uint32_t lock_wait_ms);
-
 // [collective] Whether all ranks see one directory there, with a pool in it.
 Result<bool> see_one_directory(Group& group, const std::string& directory, Trust trust);
 
@@ -55,9 +51,51 @@ Status drain_held(Group& group, BringBack& back, const std::string& directory, T
                   const Census& census, VersionId id, const std::optional<RecoveryPlan>& images,
                   const std::string& place);
 
-// [collective] Reads all images, each on one rank. Code::damaged.
-Status check_images(Group& group, const Manifest& manifest);
-// Local. As pool/old_ranks.hpp takes it.
+// Local. A drained version as pool/old_ranks.hpp takes it.
 Result<OldVersion> old_version_of(const Manifest& manifest);
+
+// What a start does with a pool of another number of ranks. Until the pool is open, the files of
+// the old ranks on these nodes are locked from the moment in which they are looked at (pool.R1).
+class OtherRanks {
+ public:
+  OtherRanks(Group& group, const std::string& directory, Trust trust)
+      : group_(group), directory_(directory), trust_(trust) {}
+
+  // The program goes on with any number of ranks, or not. Locks are waited for so long.
+  void accept(bool accepted, std::uint32_t lock_wait_ms) {
+    accepted_ = accepted;
+    lock_wait_ms_ = lock_wait_ms;
+  }
+  bool are_accepted() const { return accepted_; }
+
+  // [collective] On one rank for each directory; once.
+  Status lock();
+  // Whoever is next locks them himself.
+  void unlock();
+
+  // [collective] Success: this drained version is what is divided, all images of which were read.
+  // `incarnation_max` is the highest that the drain knows of. Code::damaged.
+  Status divide(const Manifest& drained, std::uint64_t incarnation_max);
+  bool divides() const { return drained_.has_value(); }
+  // What open_pool_of() takes, with the locks. [collective]
+  Result<OldVersion> take_old_version();
+  std::uint64_t incarnation_max() const { return incarnation_max_; }
+
+  // What the old ranks made holds no version, so it is made anew.
+  void make_anew();
+  bool makes_anew() const { return makes_anew_; }
+
+ private:
+  Group& group_;
+  std::string directory_;
+  Trust trust_;
+  bool accepted_ = false;
+  std::uint32_t lock_wait_ms_ = 0;
+  bool locked_ = false;  // the same on all ranks
+  std::vector<FileHandle> locks_;
+  std::optional<Manifest> drained_;
+  std::uint64_t incarnation_max_ = 0;
+  bool makes_anew_ = false;
+};
 
 }  // namespace perdure

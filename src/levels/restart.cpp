@@ -29,9 +29,9 @@ std::string damage_in(const Census& census) {
 Result<std::unique_ptr<Pool>> Restart::open(const OpenOptions& given) {
   OpenOptions options = given;
   PERDURE_TRY_ASSIGN(const JobId drawn, fresh_lineage());
-  chance_ = drawn.words[0] >> (64 - BringBack::chance_bits);
-  any_ranks_ = options.any_ranks;
-  lock_wait_ms_ = options.lock_wait_ms;
+  back_.number_with(drawn.words[0] >> (64 - BringBack::chance_bits));
+  back_.wait_for_locks(options.lock_wait_ms);
+  other_ranks_.accept(options.any_ranks, options.lock_wait_ms);
   if (options.discard) {
     PERDURE_TRY(leased_.clear(nullptr));
   } else {
@@ -40,10 +40,11 @@ Result<std::unique_ptr<Pool>> Restart::open(const OpenOptions& given) {
     if (!brought.empty()) sentences_.push_back(brought);
   }
   const bool ours = census_.job.ranks == group_.ranks();
-  options.discard = options.discard || empty_;
-  PERDURE_TRY_ASSIGN(options.pool.incarnation_min, back().new_generation(census_));
+  options.discard = options.discard || other_ranks_.makes_anew();
+  PERDURE_TRY_ASSIGN(options.pool.incarnation_min, back_.new_generation(census_));
   auto pool = open_whole(options);
-  if (census_.files.empty() || !ours || other_) return pool;  // nobody knew of one of these ranks
+  if (census_.files.empty() || !ours || other_ranks_.divides())
+    return pool;  // nobody knew of one of these ranks
   std::uint64_t words[] = {!pool.ok() && lost_something(pool.status().code()) ? 1U : 0U};
   PERDURE_TRY(agree_max(group_, Status::success(), words));
   if (words[0] != 0) return open_older(options, pool.status());
@@ -56,20 +57,19 @@ Result<std::unique_ptr<Pool>> Restart::open_whole(const OpenOptions& options) {
   const Status own = pool->check_chosen(options.pool.allow_older);
   const Status whole = agree(group_, own);
   data_damaged_ = !whole.ok();
-  own_damaged_ = own_damaged_ || !own.ok();
+  if (!own.ok()) back_.keep_damaged(true);
   PERDURE_TRY(whole);
   PERDURE_TRY(check_parts(*pool));
   return pool;
 }
 
 Result<std::unique_ptr<Pool>> Restart::open_found(const OpenOptions& options) {
-  if (!other_) return open_pool(directory_, group_, options);
+  if (!other_ranks_.divides()) return open_pool(directory_, group_, options);
   OpenOptions with = options;
-  PERDURE_TRY_ASSIGN(with.pool.incarnation_min, back().new_generation(census_, above_));
-  auto version = old_version_of(*other_);
-  PERDURE_TRY(agree(group_, version.status()));
-  version.value().locks = std::move(locks_);
-  return open_pool_of(directory_, group_, with, version.take());
+  PERDURE_TRY_ASSIGN(with.pool.incarnation_min,
+                     back_.new_generation(census_, other_ranks_.incarnation_max()));
+  PERDURE_TRY_ASSIGN(auto version, other_ranks_.take_old_version());
+  return open_pool_of(directory_, group_, with, std::move(version));
 }
 
 // levels.A5.
@@ -90,8 +90,7 @@ Status Restart::check_parts(const Pool& pool) const {
 
 // Puts every rank's file on its node, whatever version it holds. Says what was done.
 Result<std::string> Restart::fetch_files(const OpenOptions& options) {
-  const BringBack files = back();
-  PERDURE_TRY_ASSIGN(const bool here, files.exists());
+  PERDURE_TRY_ASSIGN(const bool here, back_.exists());
   if (!here) {
     PERDURE_TRY(agree(group_, check_drains_known()));
     PERDURE_TRY(leased_.clear(nullptr));
@@ -102,7 +101,9 @@ Result<std::string> Restart::fetch_files(const OpenOptions& options) {
   }
   PERDURE_TRY_ASSIGN(auto census, leased_.census(trust_));
   const bool right_job = options.any_job || census.job.job_name == options.job_name;
-  if (census.job.ranks != group_.ranks() && right_job && any_ranks_) return change_ranks();
+  if (census.job.ranks != group_.ranks() && right_job && other_ranks_.are_accepted()) {
+    return change_ranks();
+  }
   const bool ours = census.job.ranks == group_.ranks() && right_job;
   if (!ours) return std::string();  // open_pool() says what is wrong
   census_ = std::move(census);
@@ -110,10 +111,11 @@ Result<std::string> Restart::fetch_files(const OpenOptions& options) {
     PERDURE_TRY_ASSIGN(std::string taken, take_asked(census_));
     if (!taken.empty()) return taken;
   }
-  own_damaged_ = std::ranges::any_of(census_.damaged, [this](const DamagedFileFact& file) {
+  const auto is_own = [this](const DamagedFileFact& file) {
     return file.rank == group_.rank() && census_.near(file.at, file.rank);
-  });
-  auto moved = files.move_files(census_);
+  };
+  back_.keep_damaged(std::ranges::any_of(census_.damaged, is_own));
+  auto moved = back_.move_files(census_);
   if (moved.status().code() != Code::not_found) return moved;
   const std::string damage = damage_in(census_);
   if (!damage.empty()) PERDURE_TRY(check_older(census_, options, {Code::damaged, damage}));
@@ -149,7 +151,7 @@ Status Restart::drop_damaged(Census& census) {
     for (std::size_t i = 0; i < census.levels.size(); ++i) {
       const LevelFileFact& fact = census.levels[i];
       if (fact.at != group_.rank() || !plan->uses(fact)) continue;
-      damaged[i] = back().check(fact).ok() ? 0 : 1;
+      damaged[i] = back_.check(fact).ok() ? 0 : 1;
     }
     PERDURE_TRY(group_.all_max(damaged));
     if (std::ranges::all_of(damaged, [](auto word) { return word == 0; })) return Status::success();
@@ -248,7 +250,7 @@ Result<std::string> Restart::use_images(const Census& census,
     PERDURE_TRY(leased_.take(job, &ancestors));
   }
   if (plan) brought_ = plan->id;
-  auto used = back().use_images(census, job.lineage);
+  auto used = back_.use_images(census, job.lineage);
   const Status problem = leased_.problem();
   if (used.status().code() != Code::not_found || problem.ok()) return used;
   return Status(Code::not_found, used.status().message(),
@@ -310,7 +312,7 @@ Result<std::string> Restart::use_drained(const Census* nodes,
 
 // Before a lease is taken.
 Status Restart::check_ranks_of(const LevelChoice& drained) const {
-  if (any_ranks_) return Status::success();
+  if (other_ranks_.are_accepted()) return Status::success();
   const std::string& place = leased_.drains()[drained.drain].place;
   const auto found = find_versions(place, drained.lineage);
   Status local = found.status();
@@ -326,27 +328,17 @@ Status Restart::check_ranks_of(const LevelChoice& drained) const {
 Result<std::string> Restart::bring_drained(const Manifest& manifest,
                                            std::uint64_t incarnation_max) {
   if (manifest.job.ranks == group_.ranks()) {
-    locks_.clear();  // it has its own
-    locked_ = false;
-    return back().use_drained(manifest, incarnation_max, census_.job);
+    other_ranks_.unlock();  // they have their own
+    return back_.use_drained(manifest, incarnation_max, census_.job);
   }
   return use_other(manifest, incarnation_max);
 }
 
-// [collective] pool.R1.
-Status Restart::lock_files() {
-  PERDURE_TRY_ASSIGN(locks_, lock_rank_files(group_, directory_, trust_, lock_wait_ms_));
-  locked_ = true;
-  return Status::success();
-}
-
 // [collective] levels.A8.
 Result<std::string> Restart::use_other(const Manifest& manifest, std::uint64_t incarnation_max) {
-  PERDURE_TRY(agree(group_, back().make_directory()));
-  if (!locked_) PERDURE_TRY(lock_files());
-  PERDURE_TRY(check_images(group_, manifest));
-  above_ = incarnation_max;
-  other_ = manifest;
+  PERDURE_TRY(agree(group_, back_.make_directory()));
+  PERDURE_TRY(other_ranks_.lock());
+  PERDURE_TRY(other_ranks_.divide(manifest, incarnation_max));
   return sentence("version ", manifest.id.version, " of ", manifest.job.ranks, " ranks, in ",
                   manifest.directory, ", is divided among ", group_.ranks());
 }
@@ -354,7 +346,7 @@ Result<std::string> Restart::use_other(const Manifest& manifest, std::uint64_t i
 // The pool on these nodes is of another number of ranks. Empty: all see it, and what counts is in
 // its rank files, which open_pool() divides.
 Result<std::string> Restart::change_ranks() {
-  PERDURE_TRY(lock_files());
+  PERDURE_TRY(other_ranks_.lock());
   PERDURE_TRY_ASSIGN(census_, leased_.census(trust_));
   const std::uint32_t old = census_.job.ranks;
   PERDURE_TRY_ASSIGN(const bool one, see_one_directory(group_, directory_, trust_));
@@ -378,15 +370,16 @@ Result<std::string> Restart::change_ranks() {
     JobRecord own = census_.job;
     own.lineage = census_.lineage();
     PERDURE_TRY(leased_.clear(&own));  // the first commit takes them
-    locks_.clear();
+    other_ranks_.unlock();
     return std::string();
   }
   if (choice.level != RestartLevel::none) return drain_before(choice);
-  empty_ = census_.levels.empty() && !census_.files.empty() &&
-           std::ranges::all_of(census_.files,
-                               [](const PoolFileFact& file) { return file.head.version == 0; });
-  if (empty_) {
-    locks_.clear();
+  const bool empty = census_.levels.empty() && !census_.files.empty() &&
+                     std::ranges::all_of(census_.files, [](const PoolFileFact& file) {
+                       return file.head.version == 0;
+                     });
+  if (empty) {
+    other_ranks_.make_anew();
     PERDURE_TRY(leased_.clear(nullptr));
     return std::string();
   }
@@ -415,9 +408,8 @@ Result<std::string> Restart::drain_before(const LevelChoice& choice) {
   PERDURE_TRY(leased_.take(job, nullptr, place));
   std::optional<RecoveryPlan> images;
   if (choice.level == RestartLevel::nodes) images = choice.images;
-  BringBack files = back();
   PERDURE_TRY(
-      drain_held(group_, files, directory_, trust_, census_, choice.id, images, usable->place));
+      drain_held(group_, back_, directory_, trust_, census_, choice.id, images, usable->place));
   LevelChoice drained{RestartLevel::drain, choice.id, lineage_of(job), place, {}};
   PERDURE_TRY_ASSIGN(const JobId fresh, fresh_lineage());
   PERDURE_TRY_ASSIGN(const Manifest manifest, begin_lineage(drained, fresh));
@@ -511,14 +503,6 @@ Result<std::unique_ptr<Pool>> Restart::open_newest(const OpenOptions& options,
                                     : "a version that is newer than the pool's can't be had: " +
                                           brought.status().message());
   return open_found(options);
-}
-
-BringBack Restart::back() const {
-  BringBack back(group_, directory_, trust_);
-  back.keep_damaged(own_damaged_);
-  back.wait_for_locks(lock_wait_ms_);
-  back.number_with(chance_);
-  return back;
 }
 
 // What levels have beside the ranks' files.

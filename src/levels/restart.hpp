@@ -60,7 +60,9 @@ class Restart {
         directory_(std::move(directory)),
         trust_(trust),
         leased_(leased),
-        take_(take) {}
+        take_(take),
+        back_(group, directory_, trust),
+        other_ranks_(group, directory_, trust) {}
 
   // [collective]
   Result<std::unique_ptr<Pool>> open(const OpenOptions& options);
@@ -78,7 +80,6 @@ class Restart {
   Result<std::string> drain_before(const LevelChoice& choice);
   Result<std::string> use_other(const Manifest& manifest, std::uint64_t incarnation_max);
   Result<std::string> bring_drained(const Manifest& manifest, std::uint64_t incarnation_max);
-  Status lock_files();
   Status check_ranks_of(const LevelChoice& drained) const;
   Status check_parts(const Pool& pool) const;
   Result<std::string> fetch_files(const OpenOptions& options);
@@ -102,7 +103,6 @@ class Restart {
   };
   Result<Elsewhere> find_elsewhere(const Census& census);
   Status check_older(Census census, const OpenOptions& options, const Status& damage);
-  BringBack back() const;
   Result<std::unique_ptr<Pool>> open_newest(const OpenOptions& options, std::unique_ptr<Pool> pool);
   Result<std::unique_ptr<Pool>> open_older(const OpenOptions& options, const Status& refused);
 
@@ -115,16 +115,9 @@ class Restart {
   std::vector<std::string> sentences_;
   std::string whole_elsewhere_;
   bool data_damaged_ = false;  // of the pool's version, on some rank
-  bool own_damaged_ = false;   // this rank's file
-  std::uint32_t lock_wait_ms_ = 0;
-  std::uint64_t chance_ = 0;                // levels.B1
-  VersionId brought_;                       // back from other levels
-  bool any_ranks_ = false;                  // as of OpenOptions
-  std::vector<FileHandle> locks_;           // pool.R1
-  bool locked_ = false;                     // the same on all ranks
-  std::optional<Manifest> other_;           // of another number of ranks, which is to be divided
-  bool empty_ = false;                      // what they made holds no version, and is made anew
-  std::uint64_t above_ = 0;                 // incarnations that the drain knows of then
+  BringBack back_;
+  VersionId brought_;  // back from other levels
+  OtherRanks other_ranks_;
   std::set<std::string> damaged_versions_;  // directories of drains, levels.A8
 };
 
