@@ -19,7 +19,6 @@ from pathlib import Path
 FIELDS = 15
 LARGE = {
     "Pool": 20,
-    "Recorder": 21,
     "DeviceBuffer": 19,
     "Writer": 18,
     "StreamObject": 18,

@@ -3,7 +3,6 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <csignal>
 
@@ -13,8 +12,6 @@ namespace perdure::trace {
 namespace {
 
 constexpr std::size_t helper_stack_bytes = std::size_t{256} << 10U;
-// The helper wakes up for so many batches, or there would be a system call for each of them.
-constexpr std::size_t worth_waking_most = 4;
 
 }  // namespace
 
@@ -27,8 +24,7 @@ Result<std::unique_ptr<Recorder>> Recorder::create(const RecorderOptions& option
 Recorder::Recorder(const RecorderOptions& options, std::unique_ptr<Writer> writer)
     : options_(options),
       process_(::getpid()),
-      batches_of_helper_(options.buffer_bytes / sizeof(WordBatch)),
-      worth_waking_(std::clamp<std::size_t>(batches_of_helper_ / 2, 1, worth_waking_most)),
+      batches_(options.buffer_bytes),
       writer_(std::move(writer)),
       began_ns_(monotonic_ns()) {}
 
@@ -47,8 +43,7 @@ void Recorder::start_helper(bool is_used, void (*begin)()) {
   has_helper_ = ::pthread_create(&helper_, &attributes, run_helper, this) == 0;
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   ::pthread_attr_destroy(&attributes);
-  const std::lock_guard handing(handing_);
-  is_helped_ = is_used && has_helper_;
+  batches_.set_helped(is_used && has_helper_);
 }
 
 void* Recorder::run_helper(void* context) {
@@ -59,15 +54,7 @@ void* Recorder::run_helper(void* context) {
 }
 
 void Recorder::help() {
-  for (;;) {
-    {
-      std::unique_lock handing(handing_);
-      is_waiting_ = true;
-      handed_over_.wait(
-          handing, [&] { return is_stopping_ || (is_helped_ && full_.size() >= worth_waking_); });
-      is_waiting_ = false;
-      if (is_stopping_) return;
-    }
+  while (batches_.await_work()) {
     for (bool found = true; found;) {
       const std::lock_guard writing(writing_);
       found = write_next_batch();
@@ -77,34 +64,19 @@ void Recorder::help() {
 
 void Recorder::stop_helper() {
   if (!has_helper_ || ::getpid() != process_) return;
-  {
-    const std::lock_guard handing(handing_);
-    is_stopping_ = true;
-    is_helped_ = false;
-  }
-  handed_over_.notify_one();
+  batches_.stop();
   ::pthread_join(helper_, nullptr);
   has_helper_ = false;
 }
 
 Stream& Recorder::begin_thread() {
-  const std::lock_guard handing(handing_);
-  if (!idle_.empty()) {
-    Stream& stream = *idle_.back();
-    idle_.pop_back();
-    return stream;
-  }
-  const auto number = static_cast<std::uint32_t>(streams_.size());
-  streams_.push_back(
-      std::make_unique<Stream>(options_.header, number, Stream::Host{make_room, this}));
-  return *streams_.back();
+  return batches_.begin_stream(options_.header, Stream::Host{make_room, this});
 }
 
 void Recorder::end_thread(Stream& stream) {
   if (::getpid() != process_) return;
-  hand_over(stream, true);
-  const std::lock_guard handing(handing_);
-  idle_.push_back(&stream);
+  batches_.hand_over(stream, true);
+  batches_.end_stream(stream);
 }
 
 // A child that was made past fork() (vfork, clone) has no business in the file, nor perhaps in this
@@ -112,63 +84,21 @@ void Recorder::end_thread(Stream& stream) {
 bool Recorder::make_room(void* context, Stream& stream) {
   auto& self = *static_cast<Recorder*>(context);
   if (::getpid() != self.process_) return false;
-  if (stream.batch() != nullptr) self.hand_over(stream, false);
-  while (!self.take_batch(stream)) {
+  if (stream.batch() != nullptr) self.batches_.hand_over(stream, false);
+  while (!self.batches_.take(stream)) {
     const std::lock_guard writing(self.writing_);
     self.write_next_batch();
   }
   return true;
 }
 
-void Recorder::hand_over(Stream& stream, bool ends_thread) {
-  bool wakes = false;
-  {
-    const std::lock_guard handing(handing_);
-    WordBatch* batch = stream.batch();
-    if (batch == nullptr) return;
-    batch->filled = stream.filled();
-    batch->ends_thread = ends_thread;
-    stream.set_batch(nullptr);
-    full_.push_back(batch);
-    wakes = is_helped_ && is_waiting_ && full_.size() >= worth_waking_;
-  }
-  if (wakes) handed_over_.notify_one();
-}
-
-// False where all batches are full. Without a helper there is one for each thread, which writes
-// what it filled.
-bool Recorder::take_batch(Stream& stream) {
-  const std::lock_guard handing(handing_);
-  const std::size_t of_helper = is_helped_ ? batches_of_helper_ : 0;
-  if (!free_.empty()) {
-    stream.set_batch(free_.back());
-    free_.pop_back();
-    return true;
-  }
-  if (batches_.size() >= streams_.size() + of_helper) return false;
-  batches_.push_back(std::make_unique_for_overwrite<WordBatch>());
-  stream.set_batch(batches_.back().get());
-  return true;
-}
-
-std::size_t Recorder::batches() {
-  const std::lock_guard handing(handing_);
-  return batches_.size();
-}
-
 // The caller holds `writing_`. False where no batch is full.
 bool Recorder::write_next_batch() {
-  WordBatch* batch = nullptr;
-  {
-    const std::lock_guard handing(handing_);
-    if (full_.empty()) return false;
-    batch = full_.front();
-    full_.pop_front();
-  }
+  WordBatch* const batch = batches_.next_full();
+  if (batch == nullptr) return false;
   write_batch(*batch, batch->filled);
   if (batch->ends_thread) flush_window(*batch->stream);
-  const std::lock_guard handing(handing_);
-  free_.push_back(batch);
+  batches_.give_back(*batch);
   return true;
 }
 
@@ -205,28 +135,25 @@ void Recorder::flush_window(Stream& stream) {
 void Recorder::flush_all() {
   while (write_next_batch()) {
   }
-  const std::lock_guard handing(handing_);                            // no batch changes hands
-  for (WordBatch* batch : full_) write_batch(*batch, batch->filled);  // handed over meanwhile
-  for (const auto& stream : streams_) {
-    if (stream->batch() != nullptr) write_batch(*stream->batch(), stream->filled());
-    flush_window(*stream);
-  }
+  batches_.write_all(  // and what was handed over meanwhile
+      [this](WordBatch& batch, const std::uint64_t* end) { write_batch(batch, end); },
+      [this](Stream& stream) { flush_window(stream); });
 }
 
 void Recorder::lock() {
   writing_.lock();
-  handing_.lock();
+  batches_.lock();
 }
 
 void Recorder::unlock() {
-  handing_.unlock();
+  batches_.unlock();
   writing_.unlock();
 }
 
 // The helper is not among the threads that a child has.
 void Recorder::abandon() {
   is_open_ = false;
-  is_helped_ = false;
+  batches_.abandon();
 }
 
 bool Recorder::is_ours() const {

@@ -7,25 +7,22 @@
 // helper, a thread of the recorder, does that; where there is no helper or it lags, the thread that
 // finds no free batch does: memory is bounded, and nobody depends on the helper.
 //
-// Invariants: streams are numbered from 0 in the order in which threads began; a thread that ended
-// leaves its stream, cache and number to the next one, as it would a core. Accesses of one thread
-// stay in their order, and its records are the same with and without helper; those of several
-// threads are merged batch by batch. After finish() nothing is written any more.
-// Threads: all calls, except where said. Locks: `writing_` before `handing_`. Failure: the first
-// error of the writer is kept and returned by finish().
+// Invariants, and those of batches.hpp: accesses of one thread stay in their order, and its records
+// are the same with and without helper; those of several threads are merged batch by batch. After
+// finish() nothing is written any more.
+// Threads: all calls, except where said. Locks: `writing_` before that of the batches. Failure: the
+// first error of the writer is kept and returned by finish().
 #pragma once
 
 #include <pthread.h>
 
-#include <condition_variable>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <mutex>
 #include <string>
-#include <vector>
 
 #include "base/status.hpp"
+#include "trace/recorder/batches.hpp"
 #include "trace/recorder/options.hpp"
 #include "trace/recorder/stream.hpp"
 #include "trace/writer.hpp"
@@ -62,13 +59,11 @@ class Recorder {
   void abandon();
 
   const Header& header() const { return options_.header; }
-  std::size_t batches();  // that were made: memory of what nobody has written
+  std::size_t batches() { return batches_.made(); }  // memory of what nobody has written
 
  private:
   Recorder(const RecorderOptions& options, std::unique_ptr<Writer> writer);
   static bool make_room(void* context, Stream& stream);
-  void hand_over(Stream& stream, bool ends_thread);
-  bool take_batch(Stream& stream);
   static void* run_helper(void* context);
   void help();
   void stop_helper();
@@ -81,28 +76,16 @@ class Recorder {
 
   const RecorderOptions options_;
   const int process_;
-  const std::size_t batches_of_helper_;  // besides one for each stream
-  const std::size_t worth_waking_;
+  Batches batches_;
 
   std::mutex writing_;  // of the writer, the windows, and these
   std::unique_ptr<Writer> writer_;
   std::string region_;  // empty: none is open
   bool is_open_ = true;
 
-  std::mutex handing_;  // of which batch is whose
-  std::condition_variable handed_over_;
-  std::vector<std::unique_ptr<WordBatch>> batches_;
-  std::vector<WordBatch*> free_;
-  std::deque<WordBatch*> full_;
-  std::vector<std::unique_ptr<Stream>> streams_;
-  std::vector<Stream*> idle_;
-  bool is_waiting_ = false;  // the helper, for batches
-  bool is_stopping_ = false;
-
   pthread_t helper_ = {};
   void (*begin_helper_)() = nullptr;
   bool has_helper_ = false;
-  bool is_helped_ = false;
   std::uint64_t began_ns_;
 };
 
