@@ -89,10 +89,11 @@ Status OldRanks::lock(std::uint32_t rank, const OpenOptions& options) {
   auto opened = directory_.open_file(name, FileAccess::read);
   if (opened.status().code() == Code::not_found) {
     return Status(Code::not_found, directory_.path_of(name), " is not there for rank ", own_rank_,
-                  ": another number of ranks needs a directory that all of them share, or "
-                  "PERDURE_LEVELS with drain=DIRECTORY, one that all nodes share, to which the "
-                  "nodes' files are brought; or start ",
-                  ranks(), " ranks");
+                  ": another number of ranks reads the files of all ", ranks(),
+                  ". Put them into a directory that all ranks share; or start the job on all "
+                  "nodes that have them, with drain=DIRECTORY in PERDURE_LEVELS, one that these "
+                  "share, to which the files are brought; or start ",
+                  ranks(), " ranks there");
   }
   PERDURE_TRY_ASSIGN(auto file, std::move(opened));
   Status locked = lock_file(file.fd(), directory_.path_of(name),
