@@ -73,7 +73,8 @@ perdure::Result<perdure::DeviceFunctions> functions_of(const perdure_device& dev
       need(buffer != nullptr || is_empty, "an array on a perdure_device needs a `buffer` there"));
   const int mode = static_cast<int>(shape.mode);
   PERDURE_TRY(need(mode == PERDURE_COPY || mode == PERDURE_LOG,
-                   "an array on a perdure_device is in copy or log mode"));
+                   "an array on a perdure_device is in copy or log mode; copy has two versions "
+                   "in the pool, as twin does"));
   return perdure::DeviceFunctions{device.context, device.copy, device.follow,
                                   device.hold,    device.wait, device.allocate};
 }

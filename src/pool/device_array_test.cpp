@@ -476,8 +476,11 @@ TEST_F(DeviceArrayTest, arrays_on_two_gpus_are_of_one_version) {
 TEST_F(DeviceArrayTest, what_can_not_be_on_a_gpu_is_refused_with_a_sentence) {
   open();
   std::byte* const buffer = gpu_.allocate(elements * 8);
-  EXPECT_EQ(array_of(ArrayMode::twin, buffer), nullptr);
-  EXPECT_EQ(array_of(ArrayMode::flush, buffer, elements, false), nullptr);
+  for (const ArrayMode mode : {ArrayMode::twin, ArrayMode::flush}) {
+    EXPECT_EQ(array_of(mode, buffer, elements, mode == ArrayMode::twin), nullptr);
+    EXPECT_EQ(status_.code(), Code::invalid_argument) << status_.message();
+    EXPECT_NE(status_.message().find("in copy mode"), std::string::npos) << status_.message();
+  }
   EXPECT_EQ(array_of(ArrayMode::log, buffer, elements, false), nullptr);
   EXPECT_EQ(status_.code(), Code::unsupported) << status_.message();
   ArrayOptions options;
@@ -489,6 +492,34 @@ TEST_F(DeviceArrayTest, what_can_not_be_on_a_gpu_is_refused_with_a_sentence) {
   options.compare = false;
   EXPECT_EQ(array("x", shape(ArrayMode::copy, 2 * elements), options), nullptr);
   EXPECT_EQ(status_.code(), Code::invalid_argument) << status_.message();
+}
+
+// As twin would have it: two versions in the pool, and nothing but sums elsewhere.
+TEST_F(DeviceArrayTest, copy_without_a_snapshot_goes_to_two_copies_in_the_pool_by_turns) {
+  if (gpu_.is_hip()) GTEST_SKIP() << "nothing is transferred straight to the pool there";
+  constexpr std::uint64_t large = 9 * block_words + 77;  // more than the kernels are tried on
+  std::byte* const buffer = gpu_.allocate(large * 8);
+  gpu_.leave(large * 8 - 8);
+  start(ArrayMode::copy, buffer, large);
+  EXPECT_TRUE(array_->lacks_snapshot());
+  EXPECT_EQ(array_->entry().copies, 2U);
+  const std::uint64_t held = gpu_.held("device_bytes");
+  std::uint32_t before = array_->entry().copy;
+  for (std::int64_t version = 1; version <= 5; ++version) {
+    gpu_.write(buffer, words_of(version, large));
+    const std::uint64_t transfers = gpu_.calls("cuMemcpyDtoHAsync_v2");
+    EXPECT_EQ(saved_bytes(), large * 8);
+    EXPECT_EQ(gpu_.calls("cuMemcpyDtoHAsync_v2"), transfers + 2);  // all of it, and the sums
+    const std::uint32_t now = array_->entry().copy;
+    EXPECT_TRUE(version == 1 || now == 1 - before) << version;
+    before = now;
+    const auto* const at =
+        reinterpret_cast<const std::int64_t*>(medium_->base() + array_->entry().copy_offset(now));
+    EXPECT_EQ((Words{at, at + large}), words_of(version, large));
+  }
+  EXPECT_LT(gpu_.held("device_bytes"), held + 4096);
+  gpu_.leave_enough();
+  EXPECT_EQ(after_crash(ArrayMode::copy, large), words_of(5, large));
 }
 
 // What a program may do with an array, in any order, against what its versions must be.

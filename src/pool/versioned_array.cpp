@@ -64,7 +64,10 @@ Status VersionedArray::check_options(const ArrayOptions& options) const {
     return invalid("marks contradict compare: changes are found either way");
   }
   if (memory_.at() != nullptr && mode() != ArrayMode::copy && !log) {
-    return invalid("an array in twin or flush mode lives in the pool and takes no buffer");
+    return invalid(
+        "an array in twin or flush mode lives in the pool and takes no buffer: leave it out, or "
+        "open the array in copy mode, which takes memory of the host or of a GPU and has two "
+        "versions in the pool as twin does");
   }
   if (twin_writer_ != nullptr && (mode() != ArrayMode::twin || entry_.shape.checksums)) {
     return invalid("only a twin array without checksums can have a writer");
@@ -474,7 +477,8 @@ Status VersionedArray::resize(const ArrayEntry& entry, void* buffer) {
   if (mode() == ArrayMode::twin) {
     if (buffer != nullptr) {
       return Status(Code::invalid_argument, "array ", quoted(name()),
-                    ": in twin mode it lives in the pool and takes no buffer");
+                    ": in twin mode it lives in the pool and takes no buffer: leave it out, or "
+                    "remove the array and open it in copy mode");
     }
     if (checked_) {
       PERDURE_TRY_ASSIGN(checked, CheckedCopies::create(with_.device, entry));

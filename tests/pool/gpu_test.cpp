@@ -206,6 +206,18 @@ TEST_P(GpuPool, a_span_of_memory_of_the_gpu_is_an_array) {
   EXPECT_EQ(newest(path_, GetParam()), contents);
 }
 
+TEST_P(GpuPool, twin_with_a_buffer_there_is_refused_and_names_copy) {
+  EXPECT_EQ(job_.open(path_, PERDURE_TWIN, buffer_), PERDURE_E_INVALID);
+  EXPECT_NE(std::strstr(perdure_last_error(), "open the array in copy mode"), nullptr)
+      << perdure_last_error();
+  job_.close();
+  start();  // as it says, and in the same pool
+  gpu_.write(buffer_, cells_of(1));
+  EXPECT_EQ(perdure_commit(job_.pool, nullptr), PERDURE_OK) << perdure_last_error();
+  job_.close();
+  EXPECT_EQ(newest(path_, GetParam()), cells_of(1));
+}
+
 int copy_on_host(void* copies, void* to, const void* from, size_t bytes, int) {
   ++*static_cast<int*>(copies);
   std::memcpy(to, from, bytes);
@@ -253,7 +265,8 @@ TEST(Functions, of_a_device_that_can_not_be_used_are_refused) {
   device.context = &copies;
   device.copy = copy_on_host;
   EXPECT_EQ(open(PERDURE_TWIN), PERDURE_E_INVALID);
-  EXPECT_NE(std::strstr(perdure_last_error(), "copy or log"), nullptr) << perdure_last_error();
+  EXPECT_NE(std::strstr(perdure_last_error(), "copy has two versions in the pool"), nullptr)
+      << perdure_last_error();
   options.buffer = nullptr;
   EXPECT_EQ(open(PERDURE_COPY), PERDURE_E_INVALID);
   EXPECT_NE(std::strstr(perdure_last_error(), "`buffer`"), nullptr) << perdure_last_error();

@@ -155,7 +155,7 @@ def test_what_a_gpu_can_not_have_is_refused(tmp_path):
         with perdure.open(path) as pool:
             def array(**given):
                 return pool.array("u", (4, 3), buffer=device, **given)
-            refused(perdure.InvalidArgument, lambda: array(mode="twin"), "takes no buffer")
+            refused(perdure.InvalidArgument, lambda: array(mode="twin"), "no buffer", "copy mode")
             refused(perdure.Unsupported, lambda: array(mode="log", compare=True), "PERDURE_COMPARE")
             refused(perdure.InvalidArgument, lambda: array(dtype="f4"), "float64 (4, 3)")
             device.strides = (8, 32)
@@ -400,7 +400,7 @@ def test_a_function_that_raises_fails_the_commit(tmp_path):
         pool = perdure.open(path)
         refused(TypeError, lambda: pool.array("u", 5000, device=far.device), "no address")
         refused(perdure.InvalidArgument, lambda: pool.array("u", 5000, mode="twin", buffer=at,
-                                                            device=far.device), "copy or log")
+                                                            device=far.device), "copy has two")
         u = pool.array("u", 5000, buffer=at, device=far.device)
         pool.restart()
         contents[:] = 1
