@@ -123,7 +123,8 @@ TEST_P(DeviceFailure, a_commit_of_which_any_call_fails_leaves_the_version_before
       EXPECT_EQ(after_crash(), words_of(5)) << call;
       pool_.reset();
     }
-    EXPECT_GE(failed, gpu_.is_hip() ? 7U : 8U);
+    // In the background the call may be one of before_write(), which is beside those of the save.
+    EXPECT_GE(failed, in_background ? 5U : gpu_.is_hip() ? 7U : 8U);
   }
 }
 
