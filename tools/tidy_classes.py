@@ -19,7 +19,7 @@ from pathlib import Path
 FIELDS = 15
 LARGE = {
     "Pool": 20,
-    "DeviceBuffer": 19,
+    "DeviceBuffer": 17,
     "Writer": 18,
     "StreamObject": 18,
     "Checker": 18,

@@ -23,6 +23,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <limits>
 #include <utility>
 
 #include "base/status.hpp"
@@ -58,6 +60,11 @@ class Accelerator {
 
   virtual Result<DeviceAddress> allocate(std::uint64_t bytes) = 0;
   virtual void release(DeviceAddress memory) = 0;
+  // Calls `use` with how much of its memory is free, or the most where only allocate() tells; if
+  // there was no room to try the kernels, they are tried before. Spoils no capture of a stream.
+  virtual Status with_room(const std::function<Status(std::uint64_t room_bytes)>& use) {
+    return use(std::numeric_limits<std::uint64_t>::max());
+  }
   // Whole pages of the host, which it can reach at full speed and its kernels at all.
   virtual Status register_host(std::byte* begin, std::uint64_t bytes) = 0;
   virtual void unregister_host(std::byte* begin) = 0;

@@ -2,6 +2,8 @@
 #include "device/cuda_accelerator.hpp"
 
 #include <algorithm>
+#include <limits>
+#include <utility>
 
 #include "device/kernel_check.hpp"
 #include "device/kernels_text.hpp"
@@ -121,13 +123,30 @@ Status CudaAccelerator::begin(const std::byte* buffer) {
   return check_kernels();
 }
 
-// Those that are wrong here, or can't be checked for want of memory, are not used.
+// Those that are wrong here are not used, nor while they can't be checked for want of memory.
 Status CudaAccelerator::check_kernels() {
   if (!has_sums()) return Status::success();
   const auto right = kernels_are_right(*this);
-  if (!right.ok() && right.status().code() != Code::no_space) return right.status();
+  const bool no_room = !right.ok() && right.status().code() == Code::no_space;
+  if (no_room) untried_ = store_listed_;
   if (!right.ok() || !right.value()) store_listed_ = nullptr;
-  return Status::success();
+  return right.ok() || no_room ? Status::success() : right.status();
+}
+
+Status CudaAccelerator::with_room(const std::function<Status(std::uint64_t room_bytes)>& use) {
+  const Current current(*this);
+  PERDURE_TRY(current.status());
+  const BesideCaptures beside(driver_);
+  if (untried_ != nullptr) {
+    store_listed_ = std::exchange(untried_, nullptr);
+    PERDURE_TRY(check_kernels());
+  }
+  std::size_t room = std::numeric_limits<std::size_t>::max();
+  std::size_t all = 0;
+  if (driver_.mem_room != nullptr) {
+    PERDURE_TRY(driver_.status_of("cuMemGetInfo", driver_.mem_room(&room, &all)));
+  }
+  return use(room);
 }
 
 // A driver that can't take them leaves the checksums to the processor.

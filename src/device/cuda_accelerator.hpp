@@ -26,6 +26,7 @@ class CudaAccelerator final : public Accelerator {
 
   Result<DeviceAddress> allocate(std::uint64_t bytes) override;
   void release(DeviceAddress memory) override;
+  Status with_room(const std::function<Status(std::uint64_t room_bytes)>& use) override;
   Status register_host(std::byte* begin, std::uint64_t bytes) override;
   void unregister_host(std::byte* begin) override;
 
@@ -70,6 +71,7 @@ class CudaAccelerator final : public Accelerator {
   DriverHandle page_sums_ = nullptr;
   DriverHandle list_changed_ = nullptr;
   DriverHandle store_listed_ = nullptr;
+  DriverHandle untried_ = nullptr;  // the same, where there was no room to try the kernels
 };
 
 }  // namespace perdure

@@ -62,6 +62,7 @@ void look_up_cuda(void* library, CudaDriver& to) {
   at.needed(to.launch, "cuLaunchKernel");
   at.needed(to.error_name, "cuGetErrorName");
   at.needed(to.error_string, "cuGetErrorString");
+  at.optional(to.mem_room, "cuMemGetInfo_v2");
   at.optional(to.module_unload, "cuModuleUnload");
   at.optional(to.exchange_capture_mode, "cuThreadExchangeStreamCaptureMode");
   at.optional(to.primary_ctx_release, "cuDevicePrimaryCtxRelease_v2");

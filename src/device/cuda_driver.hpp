@@ -65,9 +65,10 @@ struct CudaDriver {
                 DriverHandle, void**, void**) = nullptr;
   int (*error_name)(int, const char**) = nullptr;
   int (*error_string)(int, const char**) = nullptr;
-  int (*module_unload)(DriverHandle) = nullptr;  // may be missing
-  int (*primary_ctx_release)(int) = nullptr;     // may be missing
-  int (*exchange_capture_mode)(int*) = nullptr;  // may be missing
+  int (*mem_room)(std::size_t*, std::size_t*) = nullptr;  // may be missing
+  int (*module_unload)(DriverHandle) = nullptr;           // may be missing
+  int (*primary_ctx_release)(int) = nullptr;              // may be missing
+  int (*exchange_capture_mode)(int*) = nullptr;           // may be missing
 
   // Null if the process has not loaded it (device.C1), or if it lacks a call. Costs nothing while
   // no other library was loaded.

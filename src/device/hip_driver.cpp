@@ -134,6 +134,7 @@ void look_up_hip(void* library, CudaDriver& to) {
   at.needed(to.event_synchronize, "hipEventSynchronize");
   at.needed(to.error_name, "hipDrvGetErrorName");
   at.needed(to.error_string, "hipDrvGetErrorString");
+  at.optional(to.mem_room, "hipMemGetInfo");
   at.optional(to.exchange_capture_mode, "hipThreadExchangeStreamCaptureMode");
   to.complete = at.complete();
 }

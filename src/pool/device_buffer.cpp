@@ -14,6 +14,7 @@ namespace {
 constexpr std::uint64_t page_bytes = Accelerator::bytes_of(Accelerator::Unit::page);
 constexpr std::uint64_t whole_block = Accelerator::bytes_of(Accelerator::Unit::block);
 constexpr std::uint64_t kernel_alignment = 16;  // of what they read
+constexpr std::uint32_t looks_again = 16;       // each so many commits
 
 }  // namespace
 
@@ -49,23 +50,24 @@ Status DeviceBuffer::fit(const ArrayEntry& entry, std::byte* buffer) {
   entry_ = entry;
   buffer_ = buffer;
   allocation_ = accelerator_.allocation_of(buffer);
-  snapshot_ = {};
-  sums_ = {};
-  list_ = {};
-  tables_.clear();
+  return choose_way();
+}
+
+Status DeviceBuffer::choose_way() {
+  beside_ = {};
   staging_ = {};
-  known_.assign(entry.copies, false);
+  known_.assign(entry_.copies, false);
   saved_ = false;
   const std::uint64_t bytes =
-      entry.copy_offset(entry.copies - 1) + entry.size_bytes - entry.first_offset;
+      entry_.copy_offset(entry_.copies - 1) + entry_.size_bytes - entry_.first_offset;
   registered_ = with_.device.takes_dma() &&
                 with_.accelerators->registered().add(accelerator_, copy_at(0), bytes);
-  by_changes_ = registered_ && sums_here(entry) && is_of_pages(entry.checksum) &&
-                address_of(buffer) % kernel_alignment == 0;
-  Status room = make_room(entry);
+  by_changes_ = registered_ && sums_here(entry_) && is_of_pages(entry_.checksum) &&
+                address_of(buffer_) % kernel_alignment == 0;
+  Status room = make_room(entry_);
   if (room.ok()) return room;
   by_changes_ = direct_ = false;  // by the ring, which needs nothing of the accelerator
-  tables_.clear();
+  beside_.tables.clear();
   return room.code() == Code::no_space ? Status::success() : room;
 }
 
@@ -73,7 +75,7 @@ Status DeviceBuffer::fit(const ArrayEntry& entry, std::byte* buffer) {
 Status DeviceBuffer::make_room(const ArrayEntry& entry) {
   if (!by_changes_) {
     auto snapshot = AcceleratorMemory::make(accelerator_, entry.size_bytes);
-    if (snapshot.ok()) snapshot_ = snapshot.take();
+    if (snapshot.ok()) beside_.snapshot = snapshot.take();
     if (!snapshot.ok() && snapshot.status().code() != Code::no_space) return snapshot.status();
   }
   const bool aligned = contents() % kernel_alignment == 0;
@@ -81,12 +83,12 @@ Status DeviceBuffer::make_room(const ArrayEntry& entry) {
   direct_ = registered_ && (!entry.shape.checksums || (sums_here(entry) && aligned && !pages));
   if (!direct_ || !entry.shape.checksums) return Status::success();
   const std::uint64_t units = whole_units();
-  PERDURE_TRY_ASSIGN(sums_, AcceleratorMemory::make(accelerator_, 8 * units));
+  PERDURE_TRY_ASSIGN(beside_.sums, AcceleratorMemory::make(accelerator_, 8 * units));
   if (by_changes_) {
-    PERDURE_TRY_ASSIGN(list_, AcceleratorMemory::make(accelerator_, 4 * units + 4));
+    PERDURE_TRY_ASSIGN(beside_.list, AcceleratorMemory::make(accelerator_, 4 * units + 4));
     for (std::uint32_t copy = 0; copy < entry.copies; ++copy) {
       PERDURE_TRY_ASSIGN(auto table, AcceleratorMemory::make(accelerator_, 8 * units));
-      tables_.push_back(std::move(table));
+      beside_.tables.push_back(std::move(table));
     }
   }
   PERDURE_TRY_ASSIGN(staging_, PinnedMemory::make(accelerator_, 12 * units + 4));
@@ -94,7 +96,8 @@ Status DeviceBuffer::make_room(const ArrayEntry& entry) {
 }
 
 ChangeTables DeviceBuffer::tables_of(std::uint32_t copy) const {
-  return {sums_.at(), tables_[copy].at(), list_.at(), list_.at() + 4 * whole_units()};
+  return {beside_.sums.at(), beside_.tables[copy].at(), beside_.list.at(),
+          beside_.list.at() + 4 * whole_units()};
 }
 
 Status DeviceBuffer::clear() {
@@ -103,16 +106,28 @@ Status DeviceBuffer::clear() {
   return accelerator_.finish();
 }
 
+// The program may give memory back that it had while the array was opened. It may as well need some
+// of it again, so as much is left to it.
+Status DeviceBuffer::look_for_room() {
+  return accelerator_.with_room([this](std::uint64_t room_bytes) {
+    const bool tables = registered_ && sums_here(entry_) && is_of_pages(entry_.checksum);
+    const std::uint64_t pages = entry_.size_bytes / page_bytes;
+    const std::uint64_t needed = tables ? (12 + 8 * entry_.copies) * pages : entry_.size_bytes;
+    return room_bytes / 2 < needed ? Status::success() : choose_way();
+  });
+}
+
 Status DeviceBuffer::take(std::uint32_t copy) {
   saved_ = false;
+  if (lacks_snapshot() && ++lacking_ % looks_again == 0) PERDURE_TRY(look_for_room());
   failed_waits_ = accelerator_.failed_waits();
   const ProgramStream* const stream = with_.accelerators->stream();
   PERDURE_TRY(accelerator_.follow(stream));
   Status taken;
   if (by_changes_) {
     taken = store_changes(copy);
-  } else if (snapshot_.is_there()) {
-    taken = accelerator_.copy_within(snapshot_.at(), address_of(buffer_), entry_.size_bytes);
+  } else if (beside_.snapshot.is_there()) {
+    taken = accelerator_.copy_within(beside_.snapshot.at(), address_of(buffer_), entry_.size_bytes);
   } else if (direct_) {
     taken = transfer(copy);
   }
@@ -143,8 +158,8 @@ Status DeviceBuffer::check_none_failed() const {
 // Of all contents, with the sums of whole blocks.
 Status DeviceBuffer::transfer(std::uint32_t copy) {
   if (entry_.shape.checksums) {
-    PERDURE_TRY(accelerator_.clear(sums_.at(), 8 * whole_units()));
-    PERDURE_TRY(accelerator_.sum(unit(), contents(), sums_.at(), whole_units()));
+    PERDURE_TRY(accelerator_.clear(beside_.sums.at(), 8 * whole_units()));
+    PERDURE_TRY(accelerator_.sum(unit(), contents(), beside_.sums.at(), whole_units()));
   }
   std::byte* const to = copy_at(copy);
   return with_.accelerators->registered().for_each_piece(
@@ -197,9 +212,9 @@ Result<std::uint64_t> DeviceBuffer::save(std::uint32_t copy, const CopySums& sum
 // What the accelerator has computed comes to the host, after all that was asked for before.
 Status DeviceBuffer::fetch_sums() {
   if (entry_.shape.checksums) {
-    PERDURE_TRY(accelerator_.copy_to_host(staging_.at(), sums_.at(), 8 * whole_units()));
+    PERDURE_TRY(accelerator_.copy_to_host(staging_.at(), beside_.sums.at(), 8 * whole_units()));
     if (by_changes_) {
-      PERDURE_TRY(accelerator_.copy_to_host(staging_.at() + 8 * whole_units(), list_.at(),
+      PERDURE_TRY(accelerator_.copy_to_host(staging_.at() + 8 * whole_units(), beside_.list.at(),
                                             4 * whole_units() + 4));
     }
   }
@@ -219,7 +234,7 @@ void DeviceBuffer::take_sum_of(std::uint32_t copy, std::uint64_t index,
 }
 
 Result<std::uint64_t> DeviceBuffer::finish_transfer(std::uint32_t copy, const CopySums& sums) {
-  if (snapshot_.is_there()) PERDURE_TRY(transfer(copy));
+  if (beside_.snapshot.is_there()) PERDURE_TRY(transfer(copy));
   PERDURE_TRY(fetch_sums());
   if (entry_.shape.checksums) {
     for (std::uint64_t block = 0; block < sums.of_blocks.size(); ++block) {
@@ -354,10 +369,11 @@ Status DeviceBuffer::load_and_sum(const ArrayEntry& entry, const CopySums& sums)
     PERDURE_TRY(check_readable(with_.device, entry));
   }
   PERDURE_TRY(fill_straight(entry));
-  PERDURE_TRY(accelerator_.clear(sums_.at(), 8 * whole_units()));
-  PERDURE_TRY(accelerator_.sum(unit(), address_of(buffer_), sums_.at(), whole_units()));
+  PERDURE_TRY(accelerator_.clear(beside_.sums.at(), 8 * whole_units()));
+  PERDURE_TRY(accelerator_.sum(unit(), address_of(buffer_), beside_.sums.at(), whole_units()));
   if (by_changes_) {
-    PERDURE_TRY(accelerator_.copy_within(tables_[entry.copy].at(), sums_.at(), 8 * whole_units()));
+    PERDURE_TRY(accelerator_.copy_within(beside_.tables[entry.copy].at(), beside_.sums.at(),
+                                         8 * whole_units()));
   }
   PERDURE_TRY(fetch_sums());
   auto& of_units = by_changes_ ? *sums.of_pages : sums.of_blocks;

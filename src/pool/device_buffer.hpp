@@ -13,6 +13,7 @@
 // The accelerator transfers straight to the pool's mapping and computes the sums, if the mapping
 // can be registered, the checksum is XXH3, and it has taken the kernels. Otherwise all contents
 // pass through a ring in the host's memory, where the processor sums them, and log saves all.
+// What there is no room for, each 16th commit looks for again.
 //
 // Invariants
 //   pool.D1  save() returns success only when the event after the last transfer has passed without
@@ -69,7 +70,7 @@ class DeviceBuffer {
     return allocation_ != 0 && accelerator_.allocation_of(buffer_) == allocation_;
   }
   // There was no room for one.
-  bool lacks_snapshot() const { return !by_changes_ && !snapshot_.is_there(); }
+  bool lacks_snapshot() const { return !by_changes_ && !beside_.snapshot.is_there(); }
 
   Status clear();
   // Fills the buffer with what was stored to the copy, which no version names and nothing sums.
@@ -80,7 +81,7 @@ class DeviceBuffer {
   // Takes the contents as they are after what the program's stream has done.
   Status take(std::uint32_t copy);
   // The stream can't be held until they are saved: save() is to be called at once.
-  bool must_be_saved_at_once() const { return !direct_ && !snapshot_.is_there(); }
+  bool must_be_saved_at_once() const { return !direct_ && !beside_.snapshot.is_there(); }
   // Returns when the program may store to the buffer by other ways than its stream. Any thread.
   Status wait_until_free();
   // The program's stream, which was named since the last take(), waits for the same.
@@ -92,11 +93,21 @@ class DeviceBuffer {
   void retract() { saved_ = false; }
 
  private:
+  // What is taken of the accelerator's memory.
+  struct Beside {
+    AcceleratorMemory snapshot;
+    AcceleratorMemory sums;                 // of units
+    AcceleratorMemory list;                 // log: which changed; their count is at the end
+    std::vector<AcceleratorMemory> tables;  // log: by copy
+  };
+
   DeviceBuffer(const ArraySurroundings& surroundings, Accelerator& accelerator)
       : with_(surroundings), accelerator_(accelerator) {}
 
   Status ended(Status status);
+  Status choose_way();
   Status make_room(const ArrayEntry& entry);
+  Status look_for_room();
   bool sums_here(const ArrayEntry& entry) const;
   Accelerator::Unit unit() const {
     return by_changes_ ? Accelerator::Unit::page : Accelerator::Unit::block;
@@ -106,7 +117,7 @@ class DeviceBuffer {
     return with_.device.base() + entry_.copy_offset(copy);
   }
   DeviceAddress contents() const {
-    return snapshot_.is_there() ? snapshot_.at() : address_of(buffer_);
+    return beside_.snapshot.is_there() ? beside_.snapshot.at() : address_of(buffer_);
   }
   ChangeTables tables_of(std::uint32_t copy) const;
   std::uint64_t* host_sums() const { return reinterpret_cast<std::uint64_t*>(staging_.at()); }
@@ -132,15 +143,13 @@ class DeviceBuffer {
   bool registered_ = false;  // all copies
   bool direct_ = false;      // they are transferred to, and the accelerator makes the sums
   bool by_changes_ = false;  // log: and only to the pages that changed
-  AcceleratorMemory snapshot_;
-  AcceleratorMemory sums_;                 // of units
-  AcceleratorMemory list_;                 // log: which changed; their count is at the end
-  std::vector<AcceleratorMemory> tables_;  // log: by copy
-  std::vector<bool> known_;                // pool.D3
-  PinnedMemory staging_;                   // sums and list on their way to the host
-  AcceleratorEvent free_;                  // the buffer may be stored to
+  Beside beside_;
+  std::vector<bool> known_;  // pool.D3
+  PinnedMemory staging_;     // sums and list on their way to the host
+  AcceleratorEvent free_;    // the buffer may be stored to
   AcceleratorEvent done_;
   std::uint64_t failed_waits_ = 0;  // at the last take()
+  std::uint32_t lacking_ = 0;       // how many take() have lacked room
   bool all_ = false;                // log: take() had all stored
   bool saved_ = false;              // the last save() succeeded, and its version is not there yet
 };

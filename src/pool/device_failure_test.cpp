@@ -204,6 +204,86 @@ TEST_P(DeviceFailure, without_room_the_transfer_is_waited_for) {
   EXPECT_EQ(pool_->status().lacking_snapshots, 0U) << log;
 }
 
+// Every 16th commit that lacks one looks for room.
+TEST_P(DeviceFailure, room_that_the_program_gives_back_is_taken_by_a_later_commit) {
+  gpu_.leave(0);
+  start();
+  void* const stream = gpu_.make_stream();
+  void* const captured = gpu_.make_stream();
+  ASSERT_TRUE(pool_->set_stream(gpu_.named(stream)).ok());
+  commit_four_beside(stream);
+  gpu_.leave_enough();
+  for (std::int64_t version = 5; version <= 15; ++version) commit(version);
+  EXPECT_EQ(pool_->status().lacking_snapshots, 1U);
+  void* graph = nullptr;
+  FakeGpu::check(gpu_.call<int(void*, int)>("cuStreamBeginCapture_v2")(captured, 0));
+  EXPECT_TRUE(pool_->commit().ok());
+  EXPECT_EQ(gpu_.call<int(void*, void**)>("cuStreamEndCapture")(captured, &graph), 0);
+  EXPECT_EQ(pool_->status().lacking_snapshots, 0U);
+  commit_four_beside(stream);
+  EXPECT_EQ(after_crash(), words_of(4));
+}
+
+// With the sums and kernels, for which there was none either.
+TEST_P(DeviceFailure, what_is_taken_later_is_all_that_an_array_has_that_found_room) {
+  if (gpu_.is_hip()) GTEST_SKIP() << "there are no kernels for AMD's GPUs";
+  std::uint64_t calls[2];
+  for (const bool late : {false, true}) {
+    image_.clear();
+    if (late) gpu_.leave(0);
+    start();
+    gpu_.leave_enough();
+    for (std::int64_t version = 1; version <= 18; ++version) commit(version);
+    calls[late ? 1 : 0] = gpu_.calls("cuLaunchKernel");
+    commit(19);
+    calls[late ? 1 : 0] = gpu_.calls("cuLaunchKernel") - calls[late ? 1 : 0];
+    EXPECT_EQ(after_crash(), words_of(19));
+    pool_.reset();
+  }
+  EXPECT_GT(calls[0], 0U);
+  EXPECT_EQ(calls[1], calls[0]);
+}
+
+TEST_P(DeviceFailure, room_that_is_not_enough_for_the_program_as_well_is_left_to_it) {
+  gpu_.leave(0);
+  start();
+  const std::uint64_t held = gpu_.held("device_bytes");
+  const bool tables = GetParam() == ArrayMode::log && !gpu_.is_hip();
+  // The kernels are tried as soon as there is room for that, and give it back.
+  gpu_.leave(tables ? 270'000 : elements * 8 * 3 / 2);
+  for (std::int64_t version = 1; version <= 33; ++version) commit(version);
+  EXPECT_EQ(pool_->status().lacking_snapshots, tables ? 0U : 1U);
+  EXPECT_EQ(gpu_.held("device_bytes") == held, !tables);
+  gpu_.leave_enough();
+  EXPECT_EQ(after_crash(), words_of(33));
+}
+
+TEST_P(DeviceFailure, a_commit_that_looks_for_room_and_of_which_any_call_fails_is_right) {
+  bool all_passed = false;
+  for (std::uint64_t call = 1; !all_passed; ++call) {
+    image_.clear();
+    gpu_.leave(0);
+    start();
+    for (std::int64_t version = 1; version <= 15; ++version) commit(version);
+    gpu_.leave_enough();
+    gpu_.write(buffer_, words_of(16));
+    gpu_.fail(nullptr, call, unknown_error);
+    const std::uint64_t calls = gpu_.calls();
+    const bool committed = pool_->commit().ok();
+    all_passed = gpu_.calls() - calls < call;
+    gpu_.fail(nullptr, 0, 0);
+    EXPECT_EQ(pool_->status().version, committed ? 16U : 15U) << call;
+    if (call % 2 == 0) {
+      EXPECT_EQ(after_crash(), words_of(committed ? 16 : 15)) << call;
+    } else {
+      for (std::int64_t version = 17; version <= 20; ++version) commit(version);
+      EXPECT_EQ(after_crash(), words_of(20)) << call;
+    }
+    pool_.reset();
+    EXPECT_EQ(gpu_.held("registrations"), 0U);
+  }
+}
+
 TEST_P(DeviceFailure, a_little_room_is_enough_for_what_needs_little) {
   void* const stream = gpu_.make_stream();
   for (const std::uint64_t room :

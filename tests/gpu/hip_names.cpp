@@ -92,6 +92,9 @@ int hipMemGetAddressRange(void** start, size_t* size, void* at) {
 int hipMalloc(void** at, size_t bytes) {
   return on_device(cuMemAlloc_v2, reinterpret_cast<CudaPointer*>(at), bytes);
 }
+int hipMemGetInfo(size_t* free_bytes, size_t* all_bytes) {
+  return on_device(cuMemGetInfo_v2, free_bytes, all_bytes);
+}
 int hipFree(void* at) {
   return on_device(cuMemFree_v2, pointer(at));
 }
