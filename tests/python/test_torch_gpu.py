@@ -112,6 +112,11 @@ class FakeTorch:
         ask("cuEventSynchronize", mark)
     def memory(self, size, device):
         return far(size) if self.has_room else None
+    def room(self, device):
+        ask("cuCtxSetCurrent", context)
+        room, whole = size_t(), size_t()
+        ask("cuMemGetInfo_v2", ctypes.byref(room), ctypes.byref(whole))
+        return room.value
     def copy(self, target, source, stream):
         assert target.is_contiguous() and source.is_contiguous()
         ask("cuMemcpyDtoDAsync_v2", u64(target.data_ptr()), u64(source.data_ptr()),
@@ -253,6 +258,34 @@ with Checkpoint(path) as kept_state:
     assert driver.fake_cuda_registrations() == 1
     assert len(list(path.glob("layout-*"))) == 1
 assert driver.fake_cuda_registrations() == 0
+""", memory_path / "run")  # fmt: skip
+
+
+def test_room_for_a_snapshot_that_comes_later_is_taken_if_as_much_is_left(memory_path):
+    run("""
+FakeTorch.has_room = False
+state = on_gpus(contents(0))
+kept_state = Checkpoint(path)
+held, room = driver.fake_cuda_device_bytes(), FakeTorch.room
+def held_after(steps):
+    for step in steps:
+        put_all(state, step)
+        kept_state.save(state, wait=step % 2 == 0)
+        put_all(state, -step)
+    return driver.fake_cuda_device_bytes() - held
+size = sum(value.nbytes for value in state.values())
+assert held_after(range(1, 6)) == 0
+FakeTorch.has_room = True
+FakeTorch.room = lambda self, device: size * 3 // 2  # of which the program may need some
+assert held_after(range(6, 40)) == 0
+FakeTorch.room = room
+assert held_after(range(40, 49)) == 0
+taken = held_after(range(49, 50))
+assert size <= taken < size + 5000, taken
+assert held_after(range(50, 60)) == taken
+kept_state.close()
+with Checkpoint(path) as kept_state:
+    assert equal(kept_state.load(), 59)
 """, memory_path / "run")  # fmt: skip
 
 

@@ -22,6 +22,7 @@ import perdure
 from perdure.api.errors import WrongState
 
 _ALIGN = 256  # of tensors in a snapshot
+_LOOKS_AGAIN = 16  # each so many saves that lacked one, for room
 
 
 class TorchGpu:
@@ -70,6 +71,10 @@ class TorchGpu:
         except torch.cuda.OutOfMemoryError:
             return None
 
+    def room(self, device: torch.device) -> int:
+        """How many bytes are free there."""
+        return int(torch.cuda.mem_get_info(device)[0])
+
     def copy(self, target: torch.Tensor, source: torch.Tensor, stream: Any) -> None:
         """Within the GPU, by its current stream, which `stream` is."""
         target.copy_(source)
@@ -95,7 +100,8 @@ class Transfers:
     what is under way. One thread at a time."""
 
     def __init__(self) -> None:
-        self._snapshots: dict[torch.device, torch.Tensor | None] = {}  # None: there was no room
+        self._snapshots: dict[torch.device, torch.Tensor] = {}
+        self._lacking: dict[torch.device, int] = {}  # saves since there was no room for one
         self._streams: dict[torch.device, Any] = {}
         self._marks: dict[torch.device, Any] = {}  # after the transfers
 
@@ -124,15 +130,26 @@ class Transfers:
             torch_gpu.wait(mark)
 
     def _snapshot(self, device: torch.device, size: int) -> torch.Tensor | None:
-        """Memory for one, which is kept for the next save. Where there was none it is not asked for
-        again, as that has torch give up what it keeps free."""
+        """Memory for one, which is kept for the next save. Where there was none it is asked for
+        again only if it is there, as that has torch give up what it keeps free; and if as much is
+        left to the program, which may need some of it."""
         kept = self._snapshots.get(device)
-        if device in self._snapshots and (kept is None or kept.nbytes == size):
+        if kept is not None and kept.nbytes == size:
             return kept
+        if device in self._lacking:
+            self._lacking[device] += 1
+            if self._lacking[device] % _LOOKS_AGAIN or torch_gpu.room(device) < 2 * size:
+                return None
         if device in self._marks:
             torch_gpu.wait(self._marks[device])
-        self._snapshots[device] = kept = None
-        self._snapshots[device] = made = torch_gpu.memory(size, device)
+        self._snapshots.pop(device, None)
+        del kept
+        made = torch_gpu.memory(size, device)
+        if made is None:
+            self._lacking.setdefault(device, 0)
+        else:
+            self._snapshots[device] = made
+            self._lacking.pop(device, None)
         return made
 
     def _taken(
