@@ -215,6 +215,95 @@ with Checkpoint(path) as kept_state:
 """, memory_path / "run")  # fmt: skip
 
 
+# A model whose weights are on the GPU, where only this class can load them, an optimizer of torch
+# with moments, a dict, and gradients.
+TRAINED = """
+from torch.utils.data import DataLoader
+from perdure.torch import TrainState
+
+class Net(torch.nn.Module):
+    loads = 0
+    def __init__(self, step):
+        super().__init__()
+        self.weight = torch.nn.Parameter(on_gpu(contents(step)["a"]))
+        self.scale = torch.nn.Parameter(torch.full((3,), float(step)))  # on the CPU
+    def load_state_dict(self, state):
+        Net.loads += 1
+        torch_gpu = gpu.torch_gpu
+        assert torch_gpu.has(state["weight"]) == on_the_gpu, "by way of the CPU"
+        assert not torch_gpu.has(state["scale"])
+        put(self.weight, seen(state["weight"]) if on_the_gpu else state["weight"])
+        self.scale.data.copy_(state["scale"])
+
+def start(step):
+    net = Net(step)
+    optimizer = torch.optim.Adam(net.parameters())
+    log = {"mean": on_gpu(torch.full((500,), float(step))), "step": step}
+    return net, optimizer, log
+
+def train_one(net, optimizer, log, step):
+    for of in net.parameters():
+        moment, other = torch.full(of.shape, step + 0.5), torch.full(of.shape, step + 0.25)
+        there = on_gpu if gpu.torch_gpu.has(of) else torch.clone
+        optimizer.state[of] = {"step": torch.tensor(float(step)), "exp_avg": there(moment),
+                               "exp_avg_sq": there(other)}
+        of.grad = there(moment)
+    put(net.weight, contents(step)["a"])
+    net.scale.data.fill_(step)
+    put(log["mean"], torch.full((500,), float(step)))
+    log["step"] = step
+
+def check(net, optimizer, log, step):
+    held = seen if on_the_gpu else torch.clone
+    assert same(seen(net.weight), contents(step)["a"]) and net.scale.eq(step).all()
+    for of in net.parameters():
+        state, get = optimizer.state[of], held if gpu.torch_gpu.has(of) else torch.clone
+        assert not gpu.torch_gpu.has(state["step"]) and float(state["step"]) == step
+        assert get(state["exp_avg"]).eq(step + 0.5).all()
+        assert get(state["exp_avg_sq"]).eq(step + 0.25).all()
+        assert get(of.grad).eq(step + 0.5).all()
+    assert held(log["mean"]).eq(step).all() and log["step"] == step
+
+parts = start(0)
+with TrainState(path, *parts, DataLoader(list(range(6)), 1), gradients=True) as train:
+    for epoch in train.epochs(1):
+        for number, batch in enumerate(train.batches()):
+            train_one(*parts, number)
+            train.save(wait=number % 2 == 0)
+            if number == 3:
+                break
+        break
+parts = start(9)
+"""
+
+
+def test_a_training_loop_goes_on_with_its_tensors_straight_from_the_pool(memory_path):
+    run("""
+on_the_gpu = True
+""" + TRAINED + """
+with TrainState(path, *parts, DataLoader(list(range(6)), 1), gradients=True) as train:
+    check(*parts, 3)
+    for epoch in train.epochs(1):
+        train_one(*parts, 77)  # runs again after a restart, and is not to last
+        train.save()  # nor is this
+        batches = train.batches()
+        assert next(batches).tolist() == [4]
+        check(*parts, 3)
+    assert Net.loads == 2
+""", memory_path / "run")  # fmt: skip
+
+
+def test_a_training_loop_goes_on_by_way_of_the_cpu_where_the_gpu_has_no_room(memory_path):
+    run("""
+on_the_gpu = False
+""" + TRAINED + """
+FakeTorch.has_room = False
+with TrainState(path, *parts, DataLoader(list(range(6)), 1), gradients=True) as train:
+    check(*parts, 3)
+    assert Net.loads == 1
+""", memory_path / "run")  # fmt: skip
+
+
 def test_where_the_driver_registers_nothing_the_bytes_are_the_same(memory_path):
     run("""
 driver.fake_cuda_set_no_registering(1)

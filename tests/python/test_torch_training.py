@@ -115,6 +115,49 @@ def test_a_save_before_the_batches_of_an_epoch_is_gone_on_from(memory_path, kind
     assert run(TRAINING, memory_path / "killed", kind, 0, "") == straight
 
 
+def test_what_the_program_does_before_it_asks_for_batches_again_does_not_last(memory_path):
+    run("""
+from torch.utils.data import DataLoader
+from perdure.torch import TrainState
+
+def start():
+    net = torch.nn.Linear(4, 1)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
+    log = {"sum": torch.zeros(3)}
+    loader = DataLoader(torch.arange(24.0).view(6, 4), batch_size=2)
+    return net, optimizer, log, TrainState(path, net, optimizer, log, loader)
+
+def step(net, optimizer, log, x):
+    optimizer.zero_grad()
+    net(x).sum().backward()
+    optimizer.step()
+    log["sum"] += 1
+
+def held(net, optimizer, log):
+    moments = [of["momentum_buffer"] for of in optimizer.state.values()]
+    return [of.detach().clone() for of in (*net.parameters(), *moments, log["sum"])]
+
+*parts, train = start()
+for epoch in train.epochs(1):
+    step(*parts, next(train.batches()))
+    train.save()
+    break
+kept = held(*parts)
+train.close()
+for saves in (False, True):
+    *parts, train = start()
+    assert same(held(*parts), kept)
+    for epoch in train.epochs(1):
+        step(*parts, torch.ones(2, 4))  # runs again after a restart in the middle
+        if saves:
+            train.save()
+        next(train.batches())
+        assert all(same(*each) for each in zip(held(*parts), kept)), saves
+        break
+    train.close()
+""", memory_path / "run")  # fmt: skip
+
+
 def test_what_a_training_loop_is_made_of_is_checked(memory_path):
     run("""
 from torch.utils.data import DataLoader

@@ -11,7 +11,7 @@ import torch
 
 from perdure.torch.block_writer import BlockWriter
 from perdure.torch.blocks import Block
-from perdure.torch.tensors import decode_state, encode_state
+from perdure.torch.tensors import Where, decode_state, encode_state
 
 _TREE = "tree"
 
@@ -73,11 +73,15 @@ class Checkpoint:
 
         Raises Damaged, NewerFormat; NoSpace if a GPU has no room.
         """
+        where = None if device is None else torch.device(device)
+        return self._load_to(lambda _: where)
+
+    def _load_to(self, where: Where) -> Any:
+        """The newest state, with each tensor where that says, or None."""
         self._resume()
         found = self._writer.newest()
         if found is None:
             return None
-        where = None if device is None else torch.device(device)
         return decode_state(found.data(_TREE), found, str(self._path), where)
 
     @property

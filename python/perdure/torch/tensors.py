@@ -7,6 +7,7 @@ share a storage refer to one block, and share a storage again when they come bac
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,6 +23,9 @@ from perdure.torch.blocks import Blocks
 _ALIGN = 64  # a multiple of every element's size, so that first bytes stay whole elements
 _BYTES_MAX = 2**63
 
+Where = Callable[[Sequence[Any]], torch.device | None]
+"""The device of the tensor at a place of a state, by the keys that lead there; None: the CPU."""
+
 
 def encode_state(state: Any) -> tuple[bytes, list[Any]]:
     """Text and blocks: tensors of bytes, arrays of bytes, bytes. Raises TypeError for what can't be
@@ -34,15 +38,15 @@ def encode_state(state: Any) -> tuple[bytes, list[Any]]:
 
 
 def decode_state(
-    text: bytes, found: Blocks, source: str, device: torch.device | None = None
+    text: bytes, found: Blocks, source: str, where: Where = lambda _: None
 ) -> Any:
-    """What encode_state() was given; tensors are on the CPU, or the device. Raises Damaged,
-    NotFound, NoSpace."""
+    """What encode_state() was given; tensors are where that says. Raises Damaged, NotFound,
+    NoSpace."""
 
     def block(number: int) -> NDArray[np.uint8]:
         return found.raw(str(number))
 
-    kinds = _kinds(None, _ReadStorages(found, device))
+    kinds = _kinds(None, _ReadStorages(found, where))
     return Decoder((*KINDS, *kinds), block).state(text, source)
 
 
@@ -105,9 +109,9 @@ class _StoredStorages:
 
 
 class _ReadStorages:
-    def __init__(self, found: Blocks, device: torch.device | None):
-        self._found, self._device = found, device
-        self._read: dict[int, torch.UntypedStorage] = {}
+    def __init__(self, found: Blocks, where: Where):
+        self._found, self._where = found, where
+        self._read: dict[tuple[int, torch.device | None], torch.UntypedStorage] = {}
 
     def decode(self, decoder: Decoder, text: Any) -> torch.Tensor:
         """The tensor of a text; raises ValueError and others."""
@@ -117,7 +121,8 @@ class _ReadStorages:
         dtype = _dtype(text["dtype"])
         if str(dtype).startswith("torch.q"):
             raise ValueError("quantized")
-        made = torch.empty(0, dtype=dtype, device=self._device)
+        device = self._where(decoder.place)
+        made = torch.empty(0, dtype=dtype, device=device)
         numel = 1
         for extent in shape:
             numel *= extent
@@ -126,22 +131,25 @@ class _ReadStorages:
         if numel == 0:
             made = made.as_strided(shape, strides)
         else:
-            self._place(made, text, shape, strides)
+            self._place(made, text, shape, strides, device)
         return made.requires_grad_() if text["grad"] is True else made
 
-    def _place(self, made: torch.Tensor, text: Any, shape: list[int], strides: list[int]) -> None:
-        storage = self._storage(whole(text["storage"]))
+    def _place(
+        self, made: torch.Tensor, text: Any, shape: list[int], strides: list[int],
+        device: torch.device | None,
+    ) -> None:  # fmt: skip
+        storage = self._storage(whole(text["storage"]), device)
         first, size = whole(text["first"]), made.element_size()
         reach = sum((count - 1) * step for count, step in zip(shape, strides))
         if first % size != 0 or first + (reach + 1) * size > storage.nbytes():
             raise ValueError("it would reach beyond its storage")
         made.set_(storage, first // size, shape, strides)
 
-    def _storage(self, number: int) -> torch.UntypedStorage:
-        if number not in self._read:
-            read = self._found.tensor(str(number), self._device)
-            self._read[number] = read.untyped_storage()
-        return self._read[number]
+    def _storage(self, number: int, device: torch.device | None) -> torch.UntypedStorage:
+        key = number, device
+        if key not in self._read:
+            self._read[key] = self._found.tensor(str(number), device).untyped_storage()
+        return self._read[key]
 
 
 def _kinds(stored: _StoredStorages | None, read: _ReadStorages | None) -> tuple[Kind, ...]:

@@ -12,8 +12,9 @@ import numpy as np
 import torch
 from torch.utils.data import DataLoader
 
-from perdure.api.errors import InvalidArgument, WrongShape, WrongState
+from perdure.api.errors import InvalidArgument, NoSpace, WrongShape, WrongState
 from perdure.torch.checkpoint import Checkpoint
+from perdure.torch.part_places import Places
 
 
 class TrainState:
@@ -67,10 +68,7 @@ class TrainState:
         self._epoch = 0
         self._batch: int | None = 0  # done in this epoch; None: all
         self._begin: dict[str, Any] = {}  # the streams before its batches; {}: none was asked for
-        self._found: Any = self._kept.load()
-        if self._found is not None:
-            self._check(self._found)
-            self._load(self._found)
+        self._found = self._loaded()  # of what was kept, all but what is in the parts now
 
     @property
     def epoch(self) -> int:
@@ -118,7 +116,7 @@ class TrainState:
     def save(self, *, wait: bool = True) -> int:
         """Keeps all, and returns the number of the save; `wait` as in Checkpoint.save()."""
         if self._found is not None:  # batches() will go on from it, whatever was done since
-            return self._kept.save(self._found, wait=wait)
+            return self._kept.save(self._kept.load(), wait=wait)
         state = {
             "names": self._names,
             "parts": [_state_of(part) for part in self._parts],
@@ -155,7 +153,7 @@ class TrainState:
                         f"the loader has {number} batches, and {found['batch']} were done of this"
                         " epoch; use the data that it had"
                     )
-        self._load(found)  # also what the program did before it asked for batches
+        self._loaded()  # whatever the program did to the parts before it asked for batches
         self._set_streams(found["streams"])
         resumed: Iterator[Any] = iterator
         return resumed
@@ -168,6 +166,19 @@ class TrainState:
                 f"{', '.join(found['names'])} were kept, not {', '.join(self._names)}; give the"
                 " same parts in the same order, or use another directory"
             )
+
+    def _loaded(self) -> dict[str, Any] | None:
+        """The newest state goes into the parts, straight to where their tensors are, and nothing
+        else refers to that. Returns the rest of it."""
+        try:
+            found = self._kept._load_to(Places(self._parts))
+        except NoSpace:  # on a GPU, for tensors beside those of the parts
+            found = self._kept.load()
+        if found is None:
+            return None
+        self._check(found)
+        self._load(found)
+        return {key: of for key, of in found.items() if key not in ("parts", "gradients")}
 
     def _load(self, found: dict[str, Any]) -> None:
         for part, state in zip(self._parts, found["parts"]):

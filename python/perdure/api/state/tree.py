@@ -137,6 +137,8 @@ class Decoder:
 
     def __init__(self, kinds: Iterable[Kind], block: Callable[[int], NDArray[np.uint8]]):
         self.block = block
+        self.place: list[Any] = []
+        """Keys and numbers that lead to what is read now."""
         self._kinds = {kind.name: kind for kind in kinds}
         self._finished: list[Any] = []
 
@@ -166,16 +168,28 @@ class Decoder:
 
     def items(self, texts: Any) -> list[Any]:
         """As Encoder.items()."""
-        return [self.value(text) for text in listed(texts)]
+        return [self._at(number, text) for number, text in enumerate(listed(texts))]
 
     def pairs(self, texts: Any) -> list[tuple[Any, Any]]:
         """As Encoder.pairs()."""
-        return [(self.value(key), self.value(item)) for key, item in listed(texts)]
+        return [self._pair(key, item) for key, item in listed(texts)]
 
     def set_attributes(self, made: Any, texts: Any) -> None:
         """As Encoder.attributes()."""
         for name, item in listed(texts):
-            made.__dict__[_text(name)] = self.value(item)
+            made.__dict__[_text(name)] = self._at(name, item)
+
+    def _pair(self, key: Any, item: Any) -> tuple[Any, Any]:
+        made = self._at(None, key)
+        return made, self._at(made, item)
+
+    def _at(self, key: Any, text: Any) -> Any:
+        if isinstance(text, _PLAIN):
+            return text
+        self.place.append(key)
+        made = self.value(text)
+        self.place.pop()
+        return made
 
 
 def by_type(kinds: Iterable[Kind]) -> dict[type, Kind]:
