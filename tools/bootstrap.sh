@@ -38,6 +38,7 @@ test_packages=(
   libomp-19-dev lld-19          # the pass on programs with OpenMP, and with -flto
   valgrind                      # perdure trace --valgrind; the cache model is tested against it
   libhdf5-mpich-dev libhdf5-openmpi-dev libpnetcdf-dev     # only for tests of the file cache
+  libtrilinos-kokkos-dev        # 5 MB: an example with Kokkos, which is left out without it
   libpmem-dev                   # only a yardstick of `perdure bench persist`
   spin                          # model checker of the commit protocol
   btrfs-progs xfsprogs          # full disks of their own: pool_full_disk_test
