@@ -56,6 +56,7 @@ constexpr auto names = std::to_array<std::string_view>({
     "PERDURE_IPV_EXPLAIN",
     "PERDURE_IPV_HISTORIES",
     "PERDURE_ISAL",
+    "PERDURE_JAX_PYTHON",
     "PERDURE_KEEPER",
     "PERDURE_KILL",
     "PERDURE_KNOWN_FAILURES",

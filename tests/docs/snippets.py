@@ -274,7 +274,9 @@ HOW: dict[str, list[How]] = {
             needs=("gfortran",)),
         Compiled("plate.f90"),
     ],
-    "docs/gpu.md": [Compiled("gpu_before.c"), Compiled("gpu.c")],
+    "docs/gpu.md": [
+        Compiled("gpu_before.c"), Compiled("gpu.c"), Same("examples/heat_jax.py"),
+    ],
     "docs/hdf5.md": [
         Aside("PnetCDF's program", "Debian has PnetCDF for Open MPI only: `docs.pnetcdf.openmpi` "
               "runs it"),

@@ -36,13 +36,15 @@ class OnDevice:
     def __init__(self, contents):
         self.shape, self.dtype, self.size = contents.shape, contents.dtype, contents.nbytes
         self.address, self.writable, self.strides = ctypes.c_uint64(), True, None
+        self.more = {{}}
         assert driver.cuMemAlloc_v2(ctypes.byref(self.address), ctypes.c_size_t(self.size)) == 0
         self.set(contents)
 
     @property
     def __cuda_array_interface__(self):
         return {{"shape": self.shape, "typestr": self.dtype.str, "version": 3,
-                 "data": (self.address.value, not self.writable), "strides": self.strides}}
+                 "data": (self.address.value, not self.writable), "strides": self.strides,
+                 **self.more}}
 
     def set(self, contents):
         self.kept = np.ascontiguousarray(contents)
@@ -164,6 +166,11 @@ def test_what_a_gpu_can_not_have_is_refused(tmp_path):
             device.writable = False
             refused(perdure.InvalidArgument, array, "not writable")
             device.writable = True
+            device.more = {"mask": OnDevice(np.ones((4, 3), "?"))}
+            refused(perdure.InvalidArgument, array, "has a mask")
+            device.more = {"stream": 0}
+            refused(perdure.InvalidArgument, array, "stream 0")
+            device.more = {"mask": None, "stream": None, "descr": [("", "<f8")]}
             refused(TypeError, lambda: pool.array("u", 3, buffer=[1, 2, 3]), "not an ndarray")
             refused(TypeError, lambda: pool.stream("stream"), "str is no stream")
             u = array()
@@ -177,6 +184,86 @@ def test_what_a_gpu_can_not_have_is_refused(tmp_path):
             pool.commit_wait()
         refused(perdure.WrongState, lambda: u.working)
         assert (perdure.read(path).arrays["u"] == 1).all()
+        """,
+        tmp_path / "pool",
+    )
+
+
+@pytest.mark.parametrize("stream", ["None", "1", "2", "of another one"])
+def test_what_the_stream_of_an_interface_leaves_is_written(tmp_path, monkeypatch, stream):
+    monkeypatch.setenv("FAKE_CUDA_DELAY_US", "300")
+    run(
+        f"stream = {stream!r}\n"
+        + dedent("""
+        named, made = Stream(), Stream()
+        names = {"None": None, "1": 1, "2": 2, "of another one": made.cuda_stream.value}
+        works_on = ctypes.c_void_p(names[stream] or named.cuda_stream.value)
+        rows = [OnDevice(np.full(200_000, float(step))) for step in range(9)]
+        source = OnDevice(np.zeros(200_000))
+        source.more = {"stream": names[stream]}
+        with perdure.open(path) as pool:
+            u = pool.array("u", 200_000, mode="twin")
+            pool.restart()
+            pool.stream(named)
+
+            def store(row):
+                assert driver.cuMemcpyDtoDAsync_v2(source.address, row.address,
+                                                   ctypes.c_size_t(row.size), works_on) == 0
+
+            for step in range(1, 9):
+                store(rows[step])
+                u.write(0, source)
+                store(rows[0])  # which that stream does after the transfer
+                pool.commit()
+                assert (u.consistent == step).all(), (step, u.consistent)
+        """),
+        tmp_path / "pool",
+    )
+
+
+def test_elements_of_a_gpu_are_refused_where_no_stream_was_named(tmp_path):
+    run(
+        """
+        with perdure.open(path) as pool:
+            u = pool.array("u", 3, mode="twin")
+            pool.restart()
+            source = OnDevice(np.ones(3))
+            refused(perdure.WrongState, lambda: u.write(0, source), "Pool.stream()")
+            pool.stream(Stream())
+            source.more = {"stream": 0}
+            refused(perdure.InvalidArgument, lambda: u.write(0, source), "stream 0")
+            source.more = {"mask": source}
+            refused(perdure.InvalidArgument, lambda: u.write(0, source), "mask")
+            source.more = {}
+            source.strides = (16,)
+            refused(perdure.InvalidArgument, lambda: u.write(0, source), "row-major")
+            source.strides = (8,)
+            source.writable = False  # it is only read
+            u.write(0, source)
+            pool.stream(None)
+            refused(perdure.WrongState, lambda: u.write(0, source), "Pool.stream()")
+            pool.commit()
+        assert (perdure.read(path).arrays["u"] == 1).all()
+        """,
+        tmp_path / "pool",
+    )
+
+
+def test_arrays_without_elements_are_at_no_address(tmp_path):
+    run(
+        """
+        nothing = OnDevice(np.zeros((4, 1)))
+        nothing.shape, nothing.strides = (0, 3), (8, 32)  # of which none is a step
+        nothing.address = ctypes.c_uint64(0)
+        with perdure.open(path) as pool:
+            u = pool.array("u", (0, 3), buffer=nothing)
+            t = pool.array("t", (0, 3), mode="twin")
+            pool.restart()
+            pool.stream(Stream())
+            t.write(0, nothing)
+            assert u.working is nothing
+            assert pool.commit() == 1
+        assert perdure.read(path).arrays["u"].shape == (0, 3)
         """,
         tmp_path / "pool",
     )

@@ -8,8 +8,8 @@ import math
 import operator
 import sys
 import warnings
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 
@@ -96,6 +96,8 @@ class Array:
         self._saving = False  # by a commit in the background
         self._refuses_slices = True
         self._shape_of_pool = False  # and not what the program says
+        # Of the pool: a stream of its GPU is the named one for a while; None: it stays.
+        self._following: Callable[[int | None], AbstractContextManager[None]] | None = None
 
     @property
     def name(self) -> str:
@@ -203,10 +205,12 @@ class Array:
         """Mode twin: stores `elements` at element `first`, in row-major order, of the working copy,
         past the cache, so that the commit need not flush them. Local.
 
-        After Pool.stream() they may be in memory of its GPU: what the stream leaves there is
-        transferred while the host goes on, the stream goes on after that, and commits wait for it.
+        After Pool.stream() they may be in memory of its GPU: what that stream leaves there, or the
+        one that their `__cuda_array_interface__` names, is transferred while the host goes on. The
+        stream goes on after that, and commits wait for it.
 
-        Raises InvalidArgument beyond the end, WrongState in other modes.
+        Raises InvalidArgument beyond the end, WrongState in other modes, or if they are in memory
+        of a GPU and no stream was named.
         """
         memory = memory_of_gpu(self._name, elements)
         if memory is not None:
@@ -214,7 +218,13 @@ class Array:
                 raise InvalidArgument(
                     f"elements of array '{self._name}' are {self._dtype}, not {memory.dtype}"
                 )
-            self._write_from(first, memory.address, math.prod(memory.shape), memory.owner)
+            if self._following is None:
+                raise WrongState(f"array '{self._name}' takes no elements from a GPU")
+            count = math.prod(memory.shape)
+            self._range(first, count)
+            with self._following(memory.stream):
+                if count != 0:  # else it may be at no address
+                    self._write_from(first, memory.address, count, memory.owner)
             return
         source = np.ascontiguousarray(elements, dtype=self._dtype).reshape(-1)
         bare = source.view(np.uint8)

@@ -27,6 +27,7 @@ class DeviceMemory:
     writable: bool
     on_host: bool
     owner: object
+    stream: int | None = None  # that leaves its contents there, if its library says so
 
     def host_array(self) -> NDArray[Any]:
         """Of memory of the host: its elements, which keep the owner alive."""
@@ -58,21 +59,44 @@ def device_memory(
         shape, dtype = tuple(interface["shape"]), np.dtype(interface["typestr"])
         address, read_only = interface["data"]
         _check_row_major(name, shape, interface.get("strides"), dtype)
+        if interface.get("mask") is not None:
+            raise InvalidArgument(
+                f"the buffer of array '{name}' has a mask, which no array can keep: give its"
+                " elements, and keep the mask in an array of its own"
+            )
+        stream = interface.get("stream")
+        if stream == 0:
+            raise InvalidArgument(
+                f"the buffer of array '{name}' names stream 0, which could be either default"
+                " stream; 1 is the one of all threads, 2 that of a thread"
+            )
         return DeviceMemory(
-            operator.index(address or 0), shape, dtype, not read_only, False, (buffer, functions)
-        )
+            operator.index(address or 0), shape, dtype, not read_only, False, (buffer, functions),
+            stream,
+        )  # fmt: skip
     packed = dlpack.unpack(buffer, any_device=functions is not None)
     if packed is None:
         return None
     _check_row_major(name, packed.shape, packed.strides, packed.dtype)
+    on_host = packed.device == dlpack.CPU and functions is None
     return DeviceMemory(
         packed.address,
         packed.shape,
         packed.dtype,
-        packed.writable,
-        packed.device == dlpack.CPU and functions is None,
+        packed.writable and not (on_host and _is_read_only(buffer)),
+        on_host,
         (packed.capsule, buffer, functions),
     )
+
+
+def _is_read_only(buffer: object) -> bool:
+    """Whether numpy may only read it. JAX's arrays, which never change, say so there alone."""
+    if not hasattr(buffer, "__array__"):
+        return False
+    try:
+        return not np.asarray(buffer).flags.writeable
+    except (TypeError, ValueError, RuntimeError):
+        return False
 
 
 def memory_of_gpu(name: str, elements: object) -> DeviceMemory | None:

@@ -9,8 +9,8 @@ import os
 import sys
 import warnings
 import weakref
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import partial
@@ -266,6 +266,7 @@ class Pool:
         if device is not None and self._native.is_of_one_process:
             atexit.register(_close_if_alive, weakref.ref(self))  # while its functions can be called
         made._refuses_slices, made._shape_of_pool = self._refuses_slices, of_pool
+        made._following = partial(_following, weakref.ref(self))
         self._arrays.append(made)
         if box is not None:
             made.box(*box)
@@ -638,6 +639,24 @@ class Pool:
     def _turn(self) -> None:
         for array in self._arrays:
             array._turn()
+
+
+@contextmanager
+def _following(pool: weakref.ref[Pool], stream: int | None) -> Iterator[None]:
+    """Elements that are written come as this stream leaves them; None: as the named one does."""
+    of = pool()
+    if of is None or of._stream is None:
+        raise WrongState(
+            "the elements are in memory of a GPU, and no stream was named: Pool.stream() names the"
+            " one whose work they are"
+        )
+    if stream is not None:
+        of._name_stream(stream)
+    try:
+        yield
+    finally:
+        if stream is not None:
+            of.stream(of._stream)
 
 
 def _close_if_alive(of: weakref.ref[Pool]) -> None:
