@@ -10,28 +10,6 @@
 namespace perdure::ipv_check {
 namespace {
 
-// What the other copy holds before the program has stored to it: as doubles, no number.
-constexpr int never_stored = 0xff;
-
-// In the order of Rule.
-constexpr struct {
-  const char* name;
-  const char* text;
-} rules[] = {
-    {"stale_read", "the load finds a stale value"},
-    {"wrong_version_read", "the load goes to the old copy, after the store to the new one"},
-    {"row_not_stored", "a row ends that was not wholly stored to"},
-    {"read_outside_row", "within a nest, a load from no row that is begun"},
-    {"store_outside_row", "within a nest, a store to no row that is begun"},
-    {"store_to_committed", "the store goes to the committed copy"},
-    {"row_not_begun", "a row ends that was not begun"},
-    {"row_not_ended", "a nest ends within a row"},
-    {"nest_not_ended", "a persistence point within a nest: box_end is missing"},
-    {"store_after_flush", "a store to what perdure_flush_async() was given before"},
-    {"stale_commit", "the new version holds stale values"},
-};
-static_assert(std::size(rules) == static_cast<std::size_t>(Rule::stale_commit) + 1);
-
 // Collects bytes that break one rule.
 class Finding {
  public:
@@ -61,18 +39,9 @@ class Finding {
 
 }  // namespace
 
-const char* rule_name(Rule rule) {
-  return rules[static_cast<std::size_t>(rule)].name;
-}
-
-const char* rule_text(Rule rule) {
-  return rules[static_cast<std::size_t>(rule)].text;
-}
-
 CheckShadow::CheckShadow(std::string name, std::byte* begin, std::size_t bytes)
-    : name_(std::move(name)),
+    : Shadow(std::move(name), bytes),
       new_(begin),
-      bytes_(bytes),
       old_(static_cast<std::byte*>(std::malloc(bytes))),
       words_(words_of(bytes)),
       covered_end_(bytes) {
@@ -82,7 +51,7 @@ CheckShadow::CheckShadow(std::string name, std::byte* begin, std::size_t bytes)
 }
 
 void CheckShadow::swap_copies() {
-  std::swap_ranges(new_, new_ + bytes_, old_.get());
+  std::swap_ranges(new_, new_ + bytes(), old_.get());
   for (Word& word : words_) {
     std::swap(word.new_iteration, word.old_iteration);
     std::swap(word.in_new, word.in_old);
@@ -126,9 +95,9 @@ void CheckShadow::plain() {
   first_store();
   if (covered_begin_ == covered_end_) covered_begin_ = covered_end_ = 0;
   copy_to_new(0, covered_begin_);
-  copy_to_new(covered_end_, bytes_);
+  copy_to_new(covered_end_, bytes());
   covered_begin_ = 0;
-  covered_end_ = bytes_;
+  covered_end_ = bytes();
 }
 
 bool CheckShadow::in_open_row(std::size_t begin, std::size_t end) const {
@@ -180,7 +149,7 @@ void CheckShadow::store(bool to_old, std::size_t offset, std::size_t bytes, Site
   broken_promise.tell(found);
 }
 
-std::ptrdiff_t CheckShadow::row_begin(const RowBox& box, SiteNumber site) {
+std::optional<std::ptrdiff_t> CheckShadow::row_begin(const RowBox& box, SiteNumber site) {
   first_store();
   in_nest_ = true;
   const std::size_t begin = box.first, end = box.end();
@@ -250,7 +219,7 @@ void CheckShadow::flush_promised(std::size_t offset, std::size_t bytes) {
 }
 
 void CheckShadow::persist(bool commits, Breaches& found) {
-  if (in_nest_) found.push_back({.rule = Rule::nest_not_ended, .bytes = bytes_});
+  if (in_nest_) found.push_back({.rule = Rule::nest_not_ended, .bytes = bytes()});
   close(found);
   if (promised_) {
     for (Word& word : words_) word.flushed = 0;
@@ -258,7 +227,7 @@ void CheckShadow::persist(bool commits, Breaches& found) {
   }
   if (!commits || !swapped_) return;
   Finding finding(Rule::stale_commit);
-  for_words(0, bytes_, [&](std::size_t number, ByteMask mask) {
+  for_words(0, bytes(), [&](std::size_t number, ByteMask mask) {
     const Word& word = words_[number];
     finding.add(number, minus(mask, word.in_new), word.new_iteration, word.old_iteration,
                 word.stored_at);

@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <limits>
 
+#include "ipv_check/check_shadow.hpp"
+#include "ipv_check/pair_shadow.hpp"
+
 namespace perdure::ipv_check {
 namespace {
 
@@ -22,6 +25,10 @@ std::string held_text(const Breach& breach) {
   return iteration_text(breach.held) + ", not " + iteration_text(breach.current);
 }
 
+const char* array_text(bool other) {
+  return other ? " (the second array)" : " (the first array)";
+}
+
 std::string bytes_text(const Breach& breach) {
   return sentence(breach.bytes, (breach.bytes == 1 ? " byte" : " bytes"), " at ", breach.offset);
 }
@@ -37,33 +44,57 @@ Status Checker::open(unsigned every) {
   return Status::success();
 }
 
-Status Checker::add(const std::string& name, void* address, std::size_t bytes) {
+Status Checker::check_new(const std::string& name, const void* address, std::size_t bytes) const {
   if (!is_open_) return {Code::wrong_state, "perdure_ipv_object: call perdure_ipv_open() before"};
   if (name.empty() || (address == nullptr && bytes != 0)) {
     return {Code::invalid_argument, "perdure_ipv_object: it has no name or no address"};
   }
   const auto begin = reinterpret_cast<std::uintptr_t>(address);
-  for (const auto& [other, shadow] : objects_) {
-    if (begin < shadow->new_begin() + shadow->bytes() && shadow->new_begin() < begin + bytes) {
-      return Status(Code::invalid_argument, "perdure_ipv_object: ", name, " overlaps ", other);
+  for (const Range& range : ranges_) {
+    if (begin < range.end && range.begin < begin + bytes) {
+      return Status(Code::invalid_argument, "perdure_ipv_object: ", name, " overlaps ",
+                    range.shadow->name());
     }
   }
   if (objects_.count(name) != 0) {
     return Status(Code::invalid_argument, "perdure_ipv_object: there is a ", name, " already");
   }
-  auto shadow = std::make_unique<CheckShadow>(name, static_cast<std::byte*>(address), bytes);
-  if (bytes != 0) {
-    ranges_.push_back({begin, begin + bytes, shadow.get(), false});
-    ranges_.push_back({shadow->old_begin(), shadow->old_begin() + bytes, shadow.get(), true});
-  }
-  std::ranges::sort(ranges_, {}, &Range::begin);
-  ++changes_;
-  objects_[name] = std::move(shadow);
   return Status::success();
 }
 
+Status Checker::add(const std::string& name, void* address, std::size_t bytes) {
+  PERDURE_TRY(check_new(name, address, bytes));
+  put(std::make_unique<CheckShadow>(name, static_cast<std::byte*>(address), bytes));
+  return Status::success();
+}
+
+Status Checker::add_pair(const std::string& name, void* a, void* b, std::size_t bytes) {
+  PERDURE_TRY(check_new(name, a, bytes));
+  PERDURE_TRY(check_new(name, b, bytes));
+  const auto one = reinterpret_cast<std::uintptr_t>(a), two = reinterpret_cast<std::uintptr_t>(b);
+  if (bytes == 0 || std::max(one, two) - std::min(one, two) < bytes) {
+    return Status(Code::invalid_argument, "perdure_ipv_pair: the arrays of ", name,
+                  " overlap, or have no byte");
+  }
+  put(std::make_unique<PairShadow>(name, static_cast<std::byte*>(a), static_cast<std::byte*>(b),
+                                   bytes));
+  return Status::success();
+}
+
+void Checker::put(std::unique_ptr<Shadow> shadow) {
+  for (const bool other : {false, true}) {
+    const std::uintptr_t begin = shadow->begin(other);
+    if (shadow->bytes() == 0) break;
+    ranges_.push_back({begin, begin + shadow->bytes(), shadow.get(), other});
+  }
+  std::ranges::sort(ranges_, {}, &Range::begin);
+  ++changes_;
+  if (is_active_) shadow->start();
+  objects_[shadow->name()] = std::move(shadow);
+}
+
 // What was seen at the place of before is reported under the name, too.
-Status Checker::resize(const std::string& name, void* address, std::size_t bytes) {
+Status Checker::resize(const std::string& name, void* address, std::size_t bytes, void* other) {
   if (!is_active_) {
     return {Code::wrong_state, "perdure_ipv_resize: call perdure_ipv_restart() before"};
   }
@@ -74,12 +105,16 @@ Status Checker::resize(const std::string& name, void* address, std::size_t bytes
   if (pins_[name] != 0) {
     return Status(Code::wrong_state, "perdure_ipv_resize: ", name, " is pinned");
   }
-  CheckShadow* const before = place->second.get();
+  Shadow* const before = place->second.get();
+  if ((dynamic_cast<PairShadow*>(before) != nullptr) != (other != nullptr)) {
+    return Status(Code::invalid_argument, "perdure_ipv_resize: ", name,
+                  ": perdure_ipv_resize_pair() is for pairs, and for nothing else");
+  }
   closed_.push_back(std::move(place->second));
   objects_.erase(place);
   std::erase_if(ranges_, [before](const Range& range) { return range.shadow == before; });
   ++changes_;
-  return add(name, address, bytes);
+  return other == nullptr ? add(name, address, bytes) : add_pair(name, address, other, bytes);
 }
 
 Status Checker::restart() {
@@ -87,6 +122,7 @@ Status Checker::restart() {
     return {Code::wrong_state, "perdure_ipv_restart: once, after perdure_ipv_open()"};
   }
   is_active_ = true;
+  for (const auto& [name, shadow] : objects_) shadow->start();
   return Status::success();
 }
 
@@ -108,7 +144,7 @@ Status Checker::persist(SiteNumber site, std::uint64_t* version) {
 Status Checker::close(SiteNumber site) {
   if (!is_open_) return {Code::wrong_state, "perdure_ipv_close: nothing is open"};
   for (auto& [name, shadow] : objects_) {
-    shadow->persist(false, found_);
+    shadow->leave(found_);
     report(*shadow, site);
     closed_.push_back(std::move(shadow));
   }
@@ -120,7 +156,7 @@ Status Checker::close(SiteNumber site) {
   return Status::success();
 }
 
-Result<CheckShadow*> Checker::find(const std::string& name) const {
+Result<Shadow*> Checker::find(const std::string& name) const {
   const auto place = objects_.find(name);
   if (place == objects_.end()) {
     return Status{Code::not_found, "perdure_ipv_status: no object is called ", name};
@@ -128,10 +164,21 @@ Result<CheckShadow*> Checker::find(const std::string& name) const {
   return place->second.get();
 }
 
+Result<void*> Checker::alive(const std::string& name) const {
+  const auto place = objects_.find(name);
+  const auto* const pair =
+      place == objects_.end() ? nullptr : dynamic_cast<const PairShadow*>(place->second.get());
+  if (pair != nullptr) return static_cast<void*>(pair->alive());
+  return Status(Code::not_found, "perdure_ipv_alive: no pair is called ", name);
+}
+
 Status Checker::pin(const void* address, bool pins) {
-  const CheckShadow* shadow = object_at(reinterpret_cast<std::uintptr_t>(address));
+  const Shadow* shadow = object_at(reinterpret_cast<std::uintptr_t>(address));
   if (shadow == nullptr) {
     return {Code::not_found, "perdure_ipv_pin: no object holds this address"};
+  }
+  if (dynamic_cast<const PairShadow*>(shadow) != nullptr) {
+    return Status(Code::wrong_state, "perdure_ipv_pin: ", shadow->name(), " is a pair");
   }
   unsigned& count = pins_[shadow->name()];
   if (!pins && count == 0) {
@@ -152,18 +199,17 @@ Checker::Range Checker::range_of(std::uintptr_t address) const {
   return gap;
 }
 
-CheckShadow* Checker::object_at(std::uintptr_t address) const {
-  const Range range = range_of(address);
-  return range.is_old ? nullptr : range.shadow;
+Shadow* Checker::object_at(std::uintptr_t address) const {
+  return range_of(address).shadow;
 }
 
-// Calls use(shadow, is_old, offset, bytes) for what of an access belongs to an object.
+// Calls use(shadow, other, offset, bytes) for what of an access belongs to an object.
 template <typename Use>
 void Checker::for_pieces(std::uintptr_t address, std::uint64_t bytes, Site& site, Use use) {
   if (!is_active_) return;
   const std::uintptr_t end = address + bytes;
   while (address < end) {
-    // In its lower half the table's state; in bit 32, whether the range is of an old copy.
+    // In its lower half the table's state; in bit 32, whether it is the other place of two.
     std::uint64_t& kept = site.reserved[kept_changes];
     if (static_cast<std::uint32_t>(kept) != changes_ || address < site.reserved[kept_begin] ||
         address >= site.reserved[kept_end]) {
@@ -171,14 +217,14 @@ void Checker::for_pieces(std::uintptr_t address, std::uint64_t bytes, Site& site
       site.reserved[kept_begin] = range.begin;
       site.reserved[kept_end] = range.end;
       site.reserved[kept_range] = reinterpret_cast<std::uintptr_t>(range.shadow);
-      kept = changes_ | std::uint64_t{range.is_old} << 32U;
+      kept = changes_ | std::uint64_t{range.other} << 32U;
     }
     const std::uintptr_t stop = std::min<std::uintptr_t>(end, site.reserved[kept_end]);
     const auto place = static_cast<std::uintptr_t>(site.reserved[kept_range]);
     if (place != 0) {
-      CheckShadow& shadow = *reinterpret_cast<CheckShadow*>(place);
-      const bool is_old = kept >> 32U != 0;
-      use(shadow, is_old, address - static_cast<std::uintptr_t>(site.reserved[kept_begin]),
+      Shadow& shadow = *reinterpret_cast<Shadow*>(place);
+      const bool other = kept >> 32U != 0;
+      use(shadow, other, address - static_cast<std::uintptr_t>(site.reserved[kept_begin]),
           stop - address);
       if (!found_.empty()) report(shadow, number_of(site));
     }
@@ -188,27 +234,27 @@ void Checker::for_pieces(std::uintptr_t address, std::uint64_t bytes, Site& site
 
 void Checker::load(std::uintptr_t address, std::uint64_t bytes, Site& site) {
   for_pieces(address, bytes, site,
-             [&](CheckShadow& shadow, bool is_old, std::size_t offset, std::size_t count) {
+             [&](Shadow& shadow, bool other, std::size_t offset, std::size_t count) {
                ++loads_;
-               shadow.load(is_old, offset, count, found_);
+               shadow.load(other, offset, count, found_);
              });
 }
 
 void Checker::store(std::uintptr_t address, std::uint64_t bytes, Site& site) {
   for_pieces(address, bytes, site,
-             [&](CheckShadow& shadow, bool is_old, std::size_t offset, std::size_t count) {
+             [&](Shadow& shadow, bool other, std::size_t offset, std::size_t count) {
                ++stores_;
-               shadow.store(is_old, offset, count, number_of(site), iteration(), found_);
+               shadow.store(other, offset, count, number_of(site), iteration(), found_);
              });
 }
 
 // The object of the box, whose offsets become those of the object; null if it is no object's, or
 // not wholly.
-CheckShadow* Checker::object_of_box(RowBox& box) const {
+Shadow* Checker::object_of_box(RowBox& box) const {
   if (!is_active_ || box.is_empty()) return nullptr;
   const std::uintptr_t begin = box.first, end = box.end();
   for (const auto& [name, shadow] : objects_) {
-    const std::uintptr_t first = shadow->new_begin(), last = first + shadow->bytes();
+    const std::uintptr_t first = shadow->begin(false), last = first + shadow->bytes();
     if (begin < first || end > last || begin >= last) continue;
     box.first -= first;
     return shadow.get();
@@ -218,69 +264,69 @@ CheckShadow* Checker::object_of_box(RowBox& box) const {
 
 std::optional<std::ptrdiff_t> Checker::row_begin(const RowBox& box, SiteNumber site) {
   RowBox within = box;
-  CheckShadow* shadow = object_of_box(within);
+  Shadow* shadow = object_of_box(within);
   if (shadow == nullptr) return std::nullopt;
   return shadow->row_begin(within, site);
 }
 
 void Checker::row_end(const RowBox& box, SiteNumber site) {
   RowBox within = box;
-  CheckShadow* shadow = object_of_box(within);
+  Shadow* shadow = object_of_box(within);
   if (shadow == nullptr) return;
   shadow->row_end(within, found_);
   report(*shadow, site);
 }
 
 void Checker::nest_end(std::uintptr_t address, SiteNumber site) {
-  CheckShadow* shadow = is_active_ ? object_at(address) : nullptr;
+  Shadow* shadow = is_active_ ? object_at(address) : nullptr;
   if (shadow == nullptr) return;
   shadow->nest_end(found_);
   report(*shadow, site);
 }
 
 std::pair<std::uintptr_t, std::uintptr_t> Checker::extent(std::uintptr_t address) const {
-  const CheckShadow* shadow = is_active_ ? object_at(address) : nullptr;
+  const Shadow* shadow = is_active_ ? object_at(address) : nullptr;
   if (shadow == nullptr) return {0, 0};
-  return {shadow->new_begin(), shadow->new_begin() + shadow->bytes()};
+  return {shadow->begin(false), shadow->begin(false) + shadow->bytes()};
 }
 
 void Checker::plain(std::uintptr_t address) {
-  CheckShadow* shadow = is_active_ ? object_at(address) : nullptr;
+  Shadow* shadow = is_active_ ? object_at(address) : nullptr;
   if (shadow != nullptr) shadow->plain();
 }
 
+// Calls use(shadow, other, offset, bytes).
 template <typename Use>
 void Checker::for_objects(std::uintptr_t address, std::size_t bytes, Use use) {
   if (!is_active_) return;
-  const std::uintptr_t end = address + bytes;
-  for (const auto& [name, shadow] : objects_) {
-    const std::uintptr_t first = shadow->new_begin();
-    const std::uintptr_t from = std::max(address, first);
-    const std::uintptr_t to = std::min(end, first + shadow->bytes());
-    if (from < to) use(*shadow, from - first, to - from);
+  for (const Range& range : ranges_) {
+    const std::uintptr_t from = std::max(address, range.begin);
+    const std::uintptr_t to = std::min(address + bytes, range.end);
+    if (from < to) use(*range.shadow, range.other, from - range.begin, to - from);
   }
 }
 
 void Checker::touch(std::uintptr_t address, std::size_t bytes, SiteNumber site) {
-  for_objects(address, bytes, [&](CheckShadow& shadow, std::size_t offset, std::size_t count) {
-    shadow.plain();
-    shadow.store(false, offset, count, site, iteration(), found_);
-    report(shadow, site);
-  });
+  for_objects(address, bytes,
+              [&](Shadow& shadow, bool other, std::size_t offset, std::size_t count) {
+                shadow.plain();
+                shadow.store(other, offset, count, site, iteration(), found_);
+                report(shadow, site);
+              });
 }
 
 void Checker::flush_promised(std::uintptr_t address, std::size_t bytes) {
-  for_objects(address, bytes, [](CheckShadow& shadow, std::size_t offset, std::size_t count) {
+  for_objects(address, bytes, [](Shadow& shadow, bool, std::size_t offset, std::size_t count) {
     shadow.flush_promised(offset, count);
   });
 }
 
-void Checker::report(const CheckShadow& shadow, SiteNumber site) {
+void Checker::report(const Shadow& shadow, SiteNumber site) {
   for (const Breach& breach : found_) report_one(shadow, site, breach);
   found_.clear();
 }
 
-void Checker::report_one(const CheckShadow& shadow, SiteNumber site, const Breach& breach) {
+void Checker::report_one(const Shadow& shadow, SiteNumber site, const Breach& breach) {
   ++violation_count_;
   const auto [place, is_new] = known_.try_emplace({breach.rule, &shadow, site}, violations_.size());
   if (is_new) {
@@ -299,7 +345,8 @@ std::string Checker::sentence(const Violation& violation) const {
   std::string text = site.place() + ": ";
   if (!site.function.empty() && site.line != 0) text += "in " + site.function + ", ";
   text += "iteration " + std::to_string(violation.iteration) + ": " + rule_text(breach.rule) +
-          ": " + violation.object + ", " + bytes_text(breach);
+          ": " + violation.object + (breach.other ? array_text(*breach.other) : "") + ", " +
+          bytes_text(breach);
   if (!site.member.empty()) text += " (" + site.member + ")";
   switch (breach.rule) {
     case Rule::stale_read:
@@ -309,6 +356,11 @@ std::string Checker::sentence(const Violation& violation) const {
       text += "; there is " + held_text(breach);
       if (breach.stored_at != 0) text += ", stored at " + sites_[breach.stored_at].place();
       break;
+    case Rule::not_overwritten:
+    case Rule::read_before_store:
+      text += "; iteration " + std::to_string(breach.current) + " stored there at " +
+              sites_[breach.stored_at].place();
+      break;
     default:
       break;
   }
@@ -316,8 +368,8 @@ std::string Checker::sentence(const Violation& violation) const {
   return text;
 }
 
-std::vector<const CheckShadow*> Checker::objects() const {
-  std::vector<const CheckShadow*> all;
+std::vector<const Shadow*> Checker::objects() const {
+  std::vector<const Shadow*> all;
   for (const auto& shadow : closed_) all.push_back(shadow.get());
   for (const auto& [name, shadow] : objects_) all.push_back(shadow.get());
   return all;
@@ -331,7 +383,7 @@ std::pair<std::uintptr_t, std::uintptr_t> Checker::reach() const {
 std::pair<std::uintptr_t, std::uintptr_t> Checker::bounds() const {
   std::pair<std::uintptr_t, std::uintptr_t> bounds{0, 0};
   for (const Range& range : ranges_) {
-    if (!is_active_ || range.is_old) continue;
+    if (!is_active_ || range.other) continue;
     if (bounds.first == 0) bounds.first = range.begin;
     bounds.second = range.end;
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Checker: the objects of in-place versioning of a process, each with its shadow, and what broke
-// the rules of perdure_ipv_abi.h.
+// the rules of perdure_ipv_abi.h, or the contract of a pair.
 //
 // It stands in for the runtime: objects begin with what they hold, no pool is written or read, and
 // versions count from 0. Each kind of breach is reported once per place and object, and counted.
@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "base/status.hpp"
-#include "ipv_check/check_shadow.hpp"
+#include "ipv_check/shadow.hpp"
 #include "ipv_check/sites.hpp"
 
 namespace perdure::ipv_check {
@@ -41,13 +41,15 @@ class Checker {
 
   Status open(unsigned every);
   Status add(const std::string& name, void* address, std::size_t bytes);
-  // It is as long as `bytes`, and lies there, with its contents.
-  Status resize(const std::string& name, void* address, std::size_t bytes);
+  Status add_pair(const std::string& name, void* a, void* b, std::size_t bytes);
+  // It is as long as `bytes`, and lies there, with its contents. `other`: the second of a pair.
+  Status resize(const std::string& name, void* address, std::size_t bytes, void* other = nullptr);
   Status restart();
   Status persist(SiteNumber site, std::uint64_t* version);
   Status close(SiteNumber site);
   Status pin(const void* address, bool pins);
-  Result<CheckShadow*> find(const std::string& name) const;
+  Result<Shadow*> find(const std::string& name) const;
+  Result<void*> alive(const std::string& name) const;  // of a pair
 
   void load(std::uintptr_t address, std::uint64_t bytes, Site& site);
   void store(std::uintptr_t address, std::uint64_t bytes, Site& site);
@@ -71,7 +73,7 @@ class Checker {
   std::uint64_t stores() const { return stores_; }
   std::uint32_t iterations() const { return complete_; }
   std::uint64_t versions() const { return version_; }
-  std::vector<const CheckShadow*> objects() const;
+  std::vector<const Shadow*> objects() const;
 
   // Where objects and their other copies lie; objects alone. Both 0: nowhere.
   std::pair<std::uintptr_t, std::uintptr_t> reach() const;
@@ -83,19 +85,21 @@ class Checker {
   struct Range {
     std::uintptr_t begin = 0;
     std::uintptr_t end = 0;
-    CheckShadow* shadow = nullptr;  // null: between two
-    bool is_old = false;
+    Shadow* shadow = nullptr;  // null: between two
+    bool other = false;        // an object's old copy, the second array of a pair
   };
+  Status check_new(const std::string& name, const void* address, std::size_t bytes) const;
+  void put(std::unique_ptr<Shadow> shadow);
   Range range_of(std::uintptr_t address) const;
-  CheckShadow* object_at(std::uintptr_t address) const;
+  Shadow* object_at(std::uintptr_t address) const;
   std::uint32_t iteration() const { return complete_ + 1; }
   template <typename Use>
   void for_pieces(std::uintptr_t address, std::uint64_t bytes, Site& site, Use use);
   template <typename Use>
   void for_objects(std::uintptr_t address, std::size_t bytes, Use use);
-  void report(const CheckShadow& shadow, SiteNumber site);
-  void report_one(const CheckShadow& shadow, SiteNumber site, const Breach& breach);
-  CheckShadow* object_of_box(RowBox& box) const;
+  void report(const Shadow& shadow, SiteNumber site);
+  void report_one(const Shadow& shadow, SiteNumber site, const Breach& breach);
+  Shadow* object_of_box(RowBox& box) const;
 
   Tell tell_;
   SiteTable sites_;
@@ -104,14 +108,14 @@ class Checker {
   std::uint64_t version_ = 0;
   bool is_active_ = false;      // restarted, and not closed
   std::uint32_t complete_ = 0;  // iterations
-  std::map<std::string, std::unique_ptr<CheckShadow>> objects_;
-  std::vector<std::unique_ptr<CheckShadow>> closed_;  // for the report
+  std::map<std::string, std::unique_ptr<Shadow>> objects_;
+  std::vector<std::unique_ptr<Shadow>> closed_;  // for the report
   std::map<std::string, unsigned> pins_;
   std::vector<Range> ranges_;  // of both copies, ascending
   std::uint32_t changes_ = 1;  // of ranges_
-  CheckShadow::Breaches found_;
+  Shadow::Breaches found_;
   std::vector<Violation> violations_;
-  std::map<std::tuple<Rule, const CheckShadow*, SiteNumber>, std::size_t> known_;
+  std::map<std::tuple<Rule, const Shadow*, SiteNumber>, std::size_t> known_;
   std::uint64_t violation_count_ = 0;
   std::uint64_t loads_ = 0;
   std::uint64_t stores_ = 0;

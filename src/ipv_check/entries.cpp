@@ -92,6 +92,14 @@ bool is_box(const perdure_ipv_box& box) {
   return false;
 }
 
+// What `record` calls the arrays of a pair.
+std::string first_of(const std::string& pair) {
+  return "first array of " + pair;
+}
+std::string second_of(const std::string& pair) {
+  return "second array of " + pair;
+}
+
 std::size_t whole_pages(std::size_t bytes) {
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   return (bytes + page - 1) / page * page;
@@ -182,6 +190,43 @@ PERDURE_API int perdure_ipv_resize(const char* name, void* address, size_t bytes
   });
 }
 
+PERDURE_API int perdure_ipv_pair(const char* name, void* a, void* b, size_t bytes) {
+  return call([&](Process& self) {
+    const std::string text = name == nullptr ? "" : name;
+    if (self.checker) return self.checker->add_pair(text, a, b, bytes);
+    self.record->add_named(reinterpret_cast<std::uintptr_t>(a), bytes, first_of(text));
+    self.record->add_named(reinterpret_cast<std::uintptr_t>(b), bytes, second_of(text));
+    return Status::success();
+  });
+}
+
+PERDURE_API int perdure_ipv_resize_pair(const char* name, void* a, void* b, size_t bytes) {
+  return call([&](Process& self) {
+    const std::string text = name == nullptr ? "" : name;
+    if (a == nullptr || b == nullptr) {
+      return Status(Code::invalid_argument, "two arrays are needed");
+    }
+    if (self.checker) return self.checker->resize(text, a, bytes, b);
+    self.record->resize_named(reinterpret_cast<std::uintptr_t>(a), bytes, first_of(text));
+    self.record->resize_named(reinterpret_cast<std::uintptr_t>(b), bytes, second_of(text));
+    return Status::success();
+  });
+}
+
+PERDURE_API int perdure_ipv_alive(const char* name, void** array) {
+  return call([&](Process& self) {
+    const std::string text = name == nullptr ? "" : name;
+    if (self.checker) {
+      PERDURE_TRY_ASSIGN(*array, self.checker->alive(text));
+      return Status::success();
+    }
+    const bool other = self.record->iterations_of(first_of(text)) % 2 != 0;
+    *array = self.record->address_of(other ? second_of(text) : first_of(text));
+    if (*array != nullptr) return Status::success();
+    return Status(Code::not_found, "perdure_ipv_alive: no pair is called ", text);
+  });
+}
+
 PERDURE_API int perdure_ipv_ranks(const char* /*name*/, int /*ranks*/) {
   return PERDURE_OK;  // nothing comes back here
 }
@@ -262,7 +307,7 @@ PERDURE_API int perdure_ipv_status(const char* name, perdure_ipv_object_status* 
     filled.tier = PERDURE_IPV_STREAM;
     if (self.checker) {
       PERDURE_TRY_ASSIGN(auto found, self.checker->find(name == nullptr ? "" : name));
-      const CheckShadow::Counts& counts = found->counts();
+      const Shadow::Counts& counts = found->counts();
       filled.versions = counts.versions;
       filled.rows = counts.rows;
       filled.fresh_row_bytes = counts.fresh_row_bytes;

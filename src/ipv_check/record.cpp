@@ -97,14 +97,25 @@ void Record::add_named(std::uintptr_t address, std::uint64_t bytes, const std::s
   tracked.kind = TrackedKind::named;
   tracked.name = name;
   put(address, bytes, tracked);
-  named_[name] = {address, bytes, &tracked};
+  named_[name] = {address, bytes, &tracked, complete_};
+}
+
+void* Record::address_of(const std::string& name) const {
+  const auto found = named_.find(name);
+  return found == named_.end() ? nullptr : reinterpret_cast<void*>(found->second.address);
+}
+
+std::uint32_t Record::iterations_of(const std::string& name) const {
+  const auto found = named_.find(name);
+  return found == named_.end() ? 0 : complete_ - found->second.since;
 }
 
 // What was its first block keeps its history.
 void Record::resize_named(std::uintptr_t address, std::uint64_t bytes, const std::string& name) {
   const auto found = named_.find(name);
   if (found == named_.end()) return;
-  const Named before = std::exchange(found->second, {address, bytes, found->second.tracked});
+  const Named before =
+      std::exchange(found->second, {address, bytes, found->second.tracked, complete_});
   const std::uint64_t kept = address == before.address ? std::min(bytes, before.bytes) : 0;
   put(address + kept, bytes - kept, *before.tracked);
   if (kept == 0) moved(before.address, address, std::min(bytes, before.bytes));

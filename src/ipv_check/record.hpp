@@ -36,6 +36,9 @@ class Record {
   void add_named(std::uintptr_t address, std::uint64_t bytes, const std::string& name);
   // It got another size or place, under its name.
   void resize_named(std::uintptr_t address, std::uint64_t bytes, const std::string& name);
+  // Null: none is named so; and the iterations that are complete since it lies there.
+  void* address_of(const std::string& name) const;
+  std::uint32_t iterations_of(const std::string& name) const;
   // `stack` says where; `frames` is asked for it when it is first seen.
   template <typename Frames>
   void allocated(std::uintptr_t address, std::uint64_t bytes, std::uint64_t stack, Frames frames) {
@@ -87,6 +90,7 @@ class Record {
     std::uintptr_t address;
     std::uint64_t bytes;
     Tracked* tracked;
+    std::uint32_t since;  // complete iterations
   };
   std::deque<Tracked> tracked_;
   std::map<std::string, Named> named_;

@@ -135,6 +135,7 @@ json violation_json(const Checker& checker, const Violation& violation) {
   return {{"rule", rule_name(breach.rule)},
           {"object", violation.object},
           {"site", site_json(checker.sites(), violation.site)},
+          {"array", breach.other ? json(*breach.other ? 2 : 1) : json()},
           {"offset", breach.offset},
           {"bytes", breach.bytes},
           {"first_iteration", violation.iteration},
@@ -147,8 +148,8 @@ json violation_json(const Checker& checker, const Violation& violation) {
           {"text", checker.sentence(violation)}};
 }
 
-json shadow_json(const CheckShadow& shadow) {
-  const CheckShadow::Counts& counts = shadow.counts();
+json shadow_json(const Shadow& shadow) {
+  const Shadow::Counts& counts = shadow.counts();
   return {{"name", shadow.name()},
           {"size_bytes", shadow.bytes()},
           {"versions", counts.versions},
@@ -190,7 +191,7 @@ std::string check_report(const Checker& checker, const RunFacts& run) {
     report["violations"].push_back(violation_json(checker, violation));
   }
   report["objects"] = json::array();
-  for (const CheckShadow* shadow : checker.objects()) {
+  for (const Shadow* shadow : checker.objects()) {
     report["objects"].push_back(shadow_json(*shadow));
   }
   return text_of(report);

@@ -322,6 +322,66 @@ def test_threads_that_share_a_nest_are_watched_together(perdure, build):
     assert lines == {line_of_mistake("threads.c", "neighbour")}
 
 
+def sum_of_rod() -> float:
+    """What pair.c computes, as its two arrays do it."""
+    cells = 1000
+    now = [float(i % 7) for i in range(cells)]
+    for _ in range(20):
+        inner = [0.5 * now[i] + 0.25 * now[i - 1] + 0.25 * now[i + 1] for i in range(1, cells - 1)]
+        now = [now[0], *inner, now[-1]]
+    total = 0.0
+    for value in now:
+        total += value
+    return total
+
+
+@LEVELS
+def test_a_pair_that_keeps_its_contract_is_right_under_the_checker(perdure, build, level):
+    program = build("tests/ipv_check/pair.c", "--ipv-check", level)
+    ran = perdure("ipv", "check", "--json", "--", program, "none")
+    report = report_of(ran)
+    assert (ran.code, report["violation_count"], report["iterations"]) == (0, 0, 20), ran.err
+    assert f"20 versions, sum {sum_of_rod():.12g}" in ran.out.decode()
+    (rod,) = report["objects"]
+    assert (rod["name"], rod["versions"], rod["copied_bytes"]) == ("rod", 20, 0)
+    assert report["stores"] >= 20 * 998
+
+
+# What breaks the contract of a pair: the rule, the line, the iteration, the array, the number.
+BREACHES = {
+    "committed": ("store_to_committed", "committed", 7, 1, 3),
+    "skip": ("not_overwritten", "skip", 13, 2, 991),
+    "once": ("not_overwritten", "skip", 7, 2, 0),
+    "wave": ("read_before_store", "wave", 8, 1, 1),
+    "walls": ("unequal_walls", "walls", 2, 2, 999),
+}
+
+
+@pytest.mark.parametrize("level", a_few(["-O0", "-O3"], 1))
+def test_each_breach_of_the_contract_of_a_pair_is_found_at_its_line(perdure, build, level):
+    program = build("tests/ipv_check/pair.c", "--ipv-check", level)
+    for name, (rule, at, iteration, array, number) in BREACHES.items():
+        ran = perdure("ipv", "check", "--json", "--", program, name)
+        assert ran.code == 86, name
+        first = report_of(ran)["violations"][0]
+        assert (first["object"], first["rule"], first["first_iteration"], first["array"],
+                first["offset"] // 8) == ("rod", rule, iteration, array, number), name
+        assert first["site"]["line"] == line_of_mistake("pair.c", at), name
+        assert f"rod (the {'first' if array == 1 else 'second'} array)" in ran.err
+
+
+def test_the_arrays_of_a_pair_have_their_names_in_a_record(perdure, build):
+    program = build("tests/ipv_check/pair.c", "--ipv-record", "-O2")
+    ran = perdure("ipv", "record", "--json", "--", program, "none")
+    assert ran.code == 0, ran.err
+    assert f"sum {sum_of_rod():.12g}" in ran.out.decode()
+    report = report_of(ran)
+    (pair,) = report["pairs"]
+    assert pair["breach"] is None
+    assert [report["objects"][place]["name"] if isinstance(place, int) else place
+            for place in pair["objects"]] == ["second array of rod", "first array of rod"]
+
+
 def run(words: list, **variables: str) -> subprocess.CompletedProcess:
     return subprocess.run(words, capture_output=True, text=True, check=False, timeout=60,
                           env={**os.environ, **variables})
