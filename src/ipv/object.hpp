@@ -91,6 +91,9 @@ class InPlaceObject : public TwinWriter {
   // It has not ended, and has a byte there. Any thread; nowhere while its place changes.
   bool reaches_into(std::uintptr_t begin, std::uintptr_t end) const;
   bool holds(std::uintptr_t address) const { return reaches_into(address, address + 1); }
+  // A store there may be refused because of it: where it holds the address, and where pages move
+  // also in the rest of its last page.
+  virtual bool shows(std::uintptr_t address) const { return holds(address); }
 
   // Its array of the pool; before start().
   void attach(VersionedArray* array) { array_ = array; }

@@ -31,7 +31,7 @@ bool let_store(std::uintptr_t address) {
   const std::size_t count = published_count.load(std::memory_order_acquire);
   for (std::size_t i = 0; i < count; ++i) {
     InPlaceObject* object = published[i].load(std::memory_order_relaxed);
-    if (object->holds(address) && object->fault(address)) return true;
+    if (object->shows(address) && object->fault(address)) return true;
   }
   return false;
 }

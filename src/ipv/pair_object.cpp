@@ -4,8 +4,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 #include "base/clock.hpp"
@@ -46,6 +48,19 @@ constexpr char refused[] =
 constexpr char no_view[] =
     "': the kernel refuses to map another copy (see vm.max_map_count); the last committed version "
     "is whole\n";
+
+[[noreturn]] void end_after_array(const std::string& name, std::uint64_t bytes) {
+  constexpr char front[] = "': a store to byte ";
+  constexpr char back[] =
+      " after the end of the array that holds the version was stopped. The rest of an array's last "
+      "page is the pair's: name the pair with all that is used of it, or give what follows it "
+      "pages of its own\n";
+  char text[sizeof front + sizeof back + 20];
+  char* at = std::copy(front, std::end(front) - 1, text);
+  at = std::to_chars(at, at + 20, bytes).ptr;
+  std::copy(back, std::end(back), at);
+  end_with(name, text);
+}
 
 Status not_overwritten(const std::string& name, std::uint64_t byte, const char* array) {
   return Status(
@@ -118,11 +133,19 @@ void PairObject::take_contents() {
     surroundings_.device.store(array_->copy_offset(alive_copy_), arrays_[0].address, bytes_);
   }
   written_copy_ = free_copy();
+  take_rest(arrays_[alive_].address, alive_copy_);
+  take_rest(arrays_[1 - alive_].address, written_copy_);
   const auto& named = array_->named();
   for (std::uint32_t copy = 0; copy < array_->copies(); ++copy) {
     if (copy == alive_copy_ || std::ranges::find(named, copy) != named.end()) continue;
     surroundings_.device.store(array_->copy_offset(copy), at(alive_copy_), bytes_);
   }
+}
+
+// The device does not hear of it: it may end before its last page does.
+void PairObject::take_rest(const std::byte* from, std::uint32_t copy) {
+  std::memcpy(surroundings_.device.base() + array_->copy_offset(copy) + bytes_, from + bytes_,
+              align_up(bytes_, view_page_bytes) - bytes_);
 }
 
 // ipv.T2: neither a version's nor the program's.
@@ -184,7 +207,9 @@ Status PairObject::resize(const ObjectMemory& to, const ResizeInPool& in_pool) {
 bool PairObject::fault(std::uintptr_t address) {
   if (!started_) return false;
   const auto alive_first = reinterpret_cast<std::uintptr_t>(arrays_[alive_].address);
-  if (address - alive_first < align_up(bytes_, view_page_bytes)) end_with(name_, refused);
+  const std::uintptr_t offset = address - alive_first;
+  if (offset < bytes_) end_with(name_, refused);
+  if (offset < align_up(bytes_, view_page_bytes)) end_after_array(name_, offset - bytes_);
   return true;  // it came while the roles were exchanged
 }
 
@@ -206,9 +231,11 @@ Status PairObject::check_overwritten() {
 
 // ipv.T1 and ipv.T2.
 void PairObject::swap_roles() {
+  const std::byte* const alive_before = at(alive_copy_);
   alive_copy_ = written_copy_;
   alive_ = 1 - alive_;
   written_copy_ = free_copy();
+  take_rest(alive_before, written_copy_);
   counts_.swaps.add(1);
   if (!show(arrays_[alive_], alive_copy_, ViewAccess::read)) end_with(name_, no_view);
   const std::uint64_t words = bytes_ / Poison::word_bytes;

@@ -24,7 +24,7 @@
 //       program may read it.
 //   ipv.T2  The other array is shown in written_copy_, which no version names.
 //   ipv.T3  In all copies that no version names, what no iteration has stored to is as in
-//       alive_copy_: start() fills them.
+//       alive_copy_: start() fills them. What follows an array in its last page stays its own.
 //   ipv.T4  A pair that gets another size starts again, in an extent of which no version names a
 //       copy. What the version under way holds of it was flushed where it lay.
 //
@@ -58,6 +58,9 @@ class PairObject final : public InPlaceObject {
   Status end(Going how) override;
   Status resize(const ObjectMemory& to, const ResizeInPool& in_pool) override;
   void touch(ByteRange /*range*/) override {}
+  bool shows(std::uintptr_t address) const override {
+    return reaches_into(address / view_page_bytes * view_page_bytes, address + 1);
+  }
   bool fault(std::uintptr_t address) override;
   Status pin() override;
   Status unpin() override;
@@ -85,6 +88,7 @@ class PairObject final : public InPlaceObject {
   }
   Status make_views(Array& array);
   void take_contents();
+  void take_rest(const std::byte* from, std::uint32_t copy);
   std::uint32_t free_copy() const;
   Status check_overwritten();
   void swap_roles();

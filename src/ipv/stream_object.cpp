@@ -154,10 +154,10 @@ Status StreamObject::start() {
   lock_.favour_this_thread();
   lacking_.assign(array_->copies(), LineSet(bytes_));
   for (LineSet& lines : lacking_) lines.add_all();
-  const unsigned place =
-      places_[is_restored() ? array_->consistent_copy() : array_->working_copy()];
+  const std::uint32_t copy = is_restored() ? array_->consistent_copy() : array_->working_copy();
   take_contents();
-  if (views_->show(place, surroundings_.guard ? ViewAccess::read : ViewAccess::write)) {
+  take_rest(address_, copy);
+  if (views_->show(places_[copy], surroundings_.guard ? ViewAccess::read : ViewAccess::write)) {
     return Status::success();
   }
   phase_ = Phase::off;
@@ -179,6 +179,12 @@ void StreamObject::take_contents() {
   surroundings_.device.store(iteration_.new_offset(), address_, bytes_);
   note_all_changed();
   phase_ = Phase::sealed;
+}
+
+// ipv.P9. The device does not hear of it: it may end before its last page does.
+void StreamObject::take_rest(const std::byte* from, std::uint32_t copy) {
+  std::memcpy(surroundings_.device.base() + array_->copy_offset(copy) + bytes_, from + bytes_,
+              whole_pages_of(bytes_) - bytes_);
 }
 
 void StreamObject::leave() {
@@ -232,6 +238,7 @@ void StreamObject::begin_iteration() {
   PERDURE_ASSERT(free);  // may_be_placed()
   const std::uint32_t copy = array_->working_copy();
   iteration_.begin(array_->copy_offset(contents_), array_->copy_offset(copy), lacking_[copy]);
+  take_rest(surroundings_.device.base() + array_->copy_offset(contents_), copy);
   counts_.swaps.add(1);
 }
 

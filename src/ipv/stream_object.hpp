@@ -38,6 +38,9 @@ class StreamObject final : public InPlaceObject {
   Status end(Going how) override;
   Status resize(const ObjectMemory& to, const ResizeInPool& in_pool) override;
 
+  bool shows(std::uintptr_t address) const override {
+    return reaches_into(address / view_page_bytes * view_page_bytes, address + 1);
+  }
   bool takes_boxes() const override { return own_thread(); }
   perdure_ipv_answer box_begin(const perdure_ipv_box& box) override;
   bool box_end(const perdure_ipv_box& box, bool past_cache) override;
@@ -88,6 +91,7 @@ class StreamObject final : public InPlaceObject {
   void show(unsigned place, ViewAccess access);
   void show_idle();
   unsigned home_place() const;  // of the contents, while they are stored to
+  void take_rest(const std::byte* from, std::uint32_t copy);
   void note_all_changed();
   void begin_iteration();
   void enter_writing();

@@ -172,9 +172,8 @@ Status GrowingJob::resize(std::uint64_t bytes, Growth how, Random& random) {
   contents.resize(bytes);
   for (std::uint64_t at = before; at < bytes; ++at) contents[at] = random_byte(random);
   const std::uint64_t moved = area == area_ ? std::min(before, bytes) : 0;
-  // New bytes come after the call; in tier stream the rest of the last page is not the program's.
-  const bool may_come_late = random() % 2 == 0 || shape_.tier == PERDURE_IPV_STREAM;
-  const bool late = area == area_ && may_come_late;
+  // New bytes come before the call or after it.
+  const bool late = area == area_ && random() % 2 == 0;
   if (!late)
     std::copy(contents.begin() + static_cast<std::ptrdiff_t>(moved), contents.end(), to + moved);
   PERDURE_TRY(set_->resize("u", {areas_[area] + shape_.misaligned, nullptr, bytes, true}));

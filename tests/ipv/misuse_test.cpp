@@ -212,6 +212,33 @@ TEST_F(IpvMisuse, an_object_of_the_heap_is_streamed_only_if_its_pages_are_its_ow
   std::free(heap);
 }
 
+// Static arrays that the compiler has not padded have neighbours there.
+TEST_F(IpvMisuse, what_follows_a_streamed_object_in_its_last_page_stays_the_programs) {
+  constexpr std::size_t bytes = object_bytes - 100;
+  volatile char* const rest = memory_ + bytes;
+  rest[0] = 'a';
+  for (const int run : {1, 2}) {
+    ASSERT_EQ(perdure_ipv_open(pool_, nullptr), PERDURE_OK) << perdure_last_error();
+    const perdure_ipv_object_options options{PERDURE_IPV_STREAM, 0};
+    ASSERT_EQ(perdure_ipv_object("u", memory_, bytes, &options), PERDURE_OK);
+    ASSERT_EQ(perdure_ipv_restart(&version_), PERDURE_OK) << perdure_last_error();
+    EXPECT_EQ(rest[0], run == 1 ? 'a' : 'z') << "no version has it";
+    for (int step = 1; step < 12; ++step) {  // it is the first store, a later one, or the only one
+      if (step % 3 != 0) rest[0] = static_cast<char>('a' + step);
+      if (step % 2 != 0) memory_[step] = static_cast<char>(step);
+      if (step % 3 == 0) rest[0] = static_cast<char>('a' + step);
+      EXPECT_EQ(rest[99], 0);
+      ASSERT_EQ(perdure_ipv_persist(nullptr), PERDURE_OK) << perdure_last_error();
+      EXPECT_EQ(rest[0], 'a' + step);
+    }
+    ASSERT_EQ(perdure_ipv_close(), PERDURE_OK);
+    EXPECT_EQ(rest[0], 'a' + 11);
+    rest[0] = 'z';
+    ASSERT_EQ(perdure_close(pool_), PERDURE_OK);
+    ASSERT_EQ(perdure_open((directory_ / "pool").c_str(), nullptr, &pool_), PERDURE_OK);
+  }
+}
+
 TEST_F(IpvMisuse, the_pool_can_only_be_committed_and_closed_through_its_objects) {
   start();
   refused(perdure_close(pool_), PERDURE_E_STATE, "perdure_ipv_close()");

@@ -363,6 +363,38 @@ TEST(IpvPairDeathTest, a_store_to_the_array_that_was_restored_ends_with_a_senten
       "pair 'u': a store to the array that holds the version");
 }
 
+TEST(IpvPair, what_follows_an_array_in_its_last_page_stays_its_own) {
+  PairShape shape;
+  shape.bytes = 9000;
+  PairJob job(shape, model_device(shape));
+  Random random(1);
+  ASSERT_TRUE(job.start(random_contents(shape.bytes, random)).ok());
+  std::uint8_t rest[2] = {0, 0};
+  for (std::uint8_t step = 1; step < 8; ++step) {
+    job.iterate();
+    rest[job.alive] = step;
+    job.array(job.alive)[shape.bytes + 7] = step;
+    ASSERT_TRUE(job.persist().ok());
+    for (const unsigned place : {0U, 1U}) {
+      EXPECT_EQ(job.array(place)[shape.bytes + 7], rest[place]);
+    }
+  }
+}
+
+TEST(IpvPairDeathTest, a_store_after_the_array_of_the_version_ends_with_a_sentence) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  PairShape shape;
+  shape.bytes = 9000;
+  EXPECT_DEATH(
+      {
+        PairJob job(shape, model_device(shape));
+        Random random(1);
+        (void)job.start(random_contents(shape.bytes, random));
+        job.array(job.alive)[shape.bytes + 17] = 1;
+      },
+      "pair 'u': a store to byte 17 after the end of the array that holds the version");
+}
+
 // The program that leaves `missed` out of every iteration from the fifth on; the error, and at
 // which iteration it came.
 std::pair<std::string, int> breach(const PairShape& shape, ByteRange missed) {
