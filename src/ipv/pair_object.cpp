@@ -142,12 +142,6 @@ void PairObject::take_contents() {
   }
 }
 
-// The device does not hear of it: it may end before its last page does.
-void PairObject::take_rest(const std::byte* from, std::uint32_t copy) {
-  std::memcpy(surroundings_.device.base() + array_->copy_offset(copy) + bytes_, from + bytes_,
-              align_up(bytes_, view_page_bytes) - bytes_);
-}
-
 // ipv.T2: neither a version's nor the program's.
 std::uint32_t PairObject::free_copy() const {
   const auto& named = array_->named();
@@ -157,6 +151,12 @@ std::uint32_t PairObject::free_copy() const {
   }
   PERDURE_ASSERT(false);  // has_spare_copy()
   return 0;
+}
+
+// The device does not hear of it: it may end before its last page does.
+void PairObject::take_rest(const std::byte* from, std::uint32_t copy) {
+  std::memcpy(surroundings_.device.base() + array_->copy_offset(copy) + bytes_, from + bytes_,
+              align_up(bytes_, view_page_bytes) - bytes_);
 }
 
 bool PairObject::show(Array& array, std::uint32_t copy, ViewAccess access) {

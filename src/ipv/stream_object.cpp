@@ -43,6 +43,8 @@
 //       new, the address shows ordinary memory for good, and holds()
 //       denies it, so that no hook or fault of whoever has the addresses next leads here. The next
 //       version takes what was sealed, as any; if it is retracted the one after it does (ipv.P7).
+//   ipv.P9  What follows the object in its last page goes on in memory, whichever copy the address
+//       shows, and is in no version: it may be somebody else's.
 //
 // When a version is finished. With lag 1, what a version flushes is on its way to the
 // medium while the next iteration computes. The first fence of its commit, and the agreement of the
