@@ -21,6 +21,14 @@ std::uint8_t random_byte(Random& random) {
   return static_cast<std::uint8_t>(random());
 }
 
+IpvOptions options_of(const GrowingShape& shape) {
+  IpvOptions options;
+  options.lag = shape.lag;
+  options.helper = shape.helper;
+  options.verify = shape.verify;
+  return options;
+}
+
 std::uintptr_t number(const void* address) {
   return reinterpret_cast<std::uintptr_t>(address);
 }
@@ -89,47 +97,35 @@ GrowingVersion random_growing(std::uint64_t object_bytes, std::uint64_t pair_byt
 }
 
 GrowingJob::GrowingJob(const GrowingShape& shape, std::unique_ptr<CrashDevice> device)
-    : shape_(shape), device_(device.get()) {
+    : shape_(shape), on_(std::move(device), options_of(shape)) {
   for (int area = 0; area < 6; ++area) {
     void* mapped =
         ::mmap(nullptr, area_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     PERDURE_ASSERT(mapped != MAP_FAILED);
     areas_.push_back(static_cast<std::byte*>(mapped));
   }
-  auto region = check_region(*device);
-  PERDURE_ASSERT(region.ok());
-  auto pool = Pool::attach(std::move(device), region.value(), group_, {});
-  PERDURE_ASSERT(pool.ok());
-  pool_ = pool.take();
-  IpvOptions options;
-  options.lag = shape.lag;
-  options.helper = shape.helper;
-  options.verify = shape.verify;
-  auto set = ObjectSet::open(*pool_, options);
-  PERDURE_ASSERT(set.ok());
-  set_ = set.take();
 }
 
 GrowingJob::~GrowingJob() {
-  set_.reset();
+  on_.set.reset();
   for (std::byte* area : areas_) ::munmap(area, area_bytes);
 }
 
 Result<std::uint64_t> GrowingJob::start(const GrowingVersion& fresh) {
   now = fresh;
-  now.object.resize(stored_bytes(*pool_, "u", fresh.object.size()));
-  now.pair.resize(stored_bytes(*pool_, "p", fresh.pair.size()));
+  now.object.resize(stored_bytes(*on_.pool, "u", fresh.object.size()));
+  now.pair.resize(stored_bytes(*on_.pool, "p", fresh.pair.size()));
   pair_[0] = areas_[2];
   pair_[1] = areas_[3];
   std::ranges::copy(now.object, reinterpret_cast<std::uint8_t*>(object_memory()));
   std::ranges::copy(now.pair, array(0).begin());
   step_ = fresh.step;
-  PERDURE_TRY(pool_->bind_scalar("step", &step_, sizeof step_));
-  PERDURE_TRY(set_->add("u", object_memory(), now.object.size(), shape_.tier, true));
-  PERDURE_TRY(set_->add_pair("p", pair_[0], pair_[1], now.pair.size()));
-  auto version = set_->restart();
+  PERDURE_TRY(on_.pool->bind_scalar("step", &step_, sizeof step_));
+  PERDURE_TRY(on_.set->add("u", object_memory(), now.object.size(), shape_.tier, true));
+  PERDURE_TRY(on_.set->add_pair("p", pair_[0], pair_[1], now.pair.size()));
+  auto version = on_.set->restart();
   if (!version.ok()) return version;
-  alive_ = set_->alive_of("p").value() == pair_[0] ? 0 : 1;
+  alive_ = on_.set->alive_of("p").value() == pair_[0] ? 0 : 1;
   std::copy_n(reinterpret_cast<const std::uint8_t*>(object_memory()), now.object.size(),
               now.object.begin());
   std::ranges::copy(array(alive_), now.pair.begin());
@@ -152,7 +148,7 @@ void GrowingJob::store(ByteRange range, Random& random) {
 void GrowingJob::end_object(Going how) {
   const std::uintptr_t first = number(object_memory());
   PERDURE_ASSERT(
-      set_->end_within(first, first + std::max<std::uint64_t>(now.object.size(), 1), how).ok());
+      on_.set->end_within(first, first + std::max<std::uint64_t>(now.object.size(), 1), how).ok());
 }
 
 void GrowingJob::free_object() {
@@ -176,7 +172,7 @@ Status GrowingJob::resize(std::uint64_t bytes, Growth how, Random& random) {
   const bool late = area == area_ && random() % 2 == 0;
   if (!late)
     std::copy(contents.begin() + static_cast<std::ptrdiff_t>(moved), contents.end(), to + moved);
-  PERDURE_TRY(set_->resize("u", {areas_[area] + shape_.misaligned, nullptr, bytes, true}));
+  PERDURE_TRY(on_.set->resize("u", {areas_[area] + shape_.misaligned, nullptr, bytes, true}));
   if (late)
     std::copy(contents.begin() + static_cast<std::ptrdiff_t>(moved), contents.end(), to + moved);
   if (area != area_) std::memset(object_memory(), 0x77, before);  // the program's, and no object's
@@ -193,7 +189,7 @@ Status GrowingJob::resize_pair(std::uint64_t bytes, Random& random) {
   for (std::uint64_t at = now.pair.size(); at < bytes; ++at) contents[at] = random_byte(random);
   std::copy_n(contents.begin(), bytes, reinterpret_cast<std::uint8_t*>(areas_[place]));
   std::memset(areas_[place + 1], 0x55, bytes);
-  PERDURE_TRY(set_->resize("p", {areas_[place], areas_[place + 1], bytes, true}));
+  PERDURE_TRY(on_.set->resize("p", {areas_[place], areas_[place + 1], bytes, true}));
   std::memset(pair_[0], 0x77, now.pair.size());
   std::memset(pair_[1], 0x77, now.pair.size());
   pair_[0] = areas_[place];
@@ -219,7 +215,7 @@ void GrowingJob::iterate_pair() {
 
 Result<std::uint64_t> GrowingJob::persist() {
   step_ = ++now.step;
-  auto durable = set_->persist();
+  auto durable = on_.set->persist();
   for (std::uint64_t at = 0; at < now.pair.size(); ++at) {
     if (array(alive_)[at] != now.pair[at]) complain("after a persistence point a load", at);
   }

@@ -62,8 +62,8 @@ class GrowingJob {
   void iterate_pair();
   Result<std::uint64_t> persist();
 
-  ObjectSet& set() { return *set_; }
-  CrashDevice& device() { return *device_; }
+  ObjectSet& set() { return *on_.set; }
+  CrashDevice& device() { return *on_.device; }
   std::byte* object_memory() { return areas_[area_] + shape_.misaligned; }
   bool is_gone() const { return gone_; }
 
@@ -78,10 +78,7 @@ class GrowingJob {
   void complain(const char* what, std::uint64_t at);
 
   GrowingShape shape_;
-  SoloGroup group_;
-  CrashDevice* device_;
-  std::unique_ptr<Pool> pool_;
-  std::unique_ptr<ObjectSet> set_;
+  ObjectsOnDevice on_;
   std::vector<std::byte*> areas_;  // two for the object, then two times two for the pair
   unsigned area_ = 0;              // of the object
   bool gone_ = false;              // its memory was freed

@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <algorithm>
 
+#include <cstdlib>
 #include <cstring>
 
 namespace perdure {
@@ -35,6 +36,23 @@ IpvOptions options_of(const ModelShape& shape) {
 }
 
 }  // namespace
+
+std::uint64_t number_from(const char* variable, std::uint64_t otherwise) {
+  const char* text = std::getenv(variable);
+  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
+}
+
+ObjectsOnDevice::ObjectsOnDevice(std::unique_ptr<CrashDevice> on, const IpvOptions& options)
+    : device(on.get()) {
+  auto region = check_region(*on);
+  PERDURE_ASSERT(region.ok());
+  auto attached = Pool::attach(std::move(on), region.value(), group, {});
+  PERDURE_ASSERT(attached.ok());
+  pool = attached.take();
+  auto opened = ObjectSet::open(*pool, options);
+  PERDURE_ASSERT(opened.ok());
+  set = opened.take();
+}
 
 std::unique_ptr<CrashDevice> model_device(const ModelShape& shape,
                                           std::span<const std::byte> image) {
@@ -72,25 +90,17 @@ ModelRecovery recover_model(const ModelShape& shape, std::span<const std::byte> 
 
 ModelJob::ModelJob(const ModelShape& shape, std::unique_ptr<CrashDevice> device)
     : shape_(shape),
-      device_(device.get()),
+      on_(std::move(device), options_of(shape)),
       mapped_bytes_(align_up(shape.misaligned + shape.bytes, page_bytes)) {
   void* mapped =
       ::mmap(nullptr, mapped_bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   PERDURE_ASSERT(mapped != MAP_FAILED);
   mapped_ = static_cast<std::byte*>(mapped);
   address_ = mapped_ + shape.misaligned;
-  auto region = check_region(*device);
-  PERDURE_ASSERT(region.ok());
-  auto pool = Pool::attach(std::move(device), region.value(), group_, {});
-  PERDURE_ASSERT(pool.ok());
-  pool_ = pool.take();
-  auto set = ObjectSet::open(*pool_, options_of(shape));
-  PERDURE_ASSERT(set.ok());
-  set_ = set.take();
 }
 
 ModelJob::~ModelJob() {
-  set_.reset();
+  on_.set.reset();
   ::munmap(mapped_, mapped_bytes_);
 }
 
@@ -98,10 +108,10 @@ Result<std::uint64_t> ModelJob::start(const ModelVersion& fresh) {
   now = fresh;
   std::memcpy(address_, fresh.bytes.data(), fresh.bytes.size());
   step_ = fresh.step;
-  PERDURE_TRY(pool_->bind_scalar("step", &step_, sizeof step_));
+  PERDURE_TRY(on_.pool->bind_scalar("step", &step_, sizeof step_));
   const bool whole_pages = shape_.bytes >= page_bytes && !shape_.shared_end;
-  PERDURE_TRY(set_->add("u", address_, shape_.bytes, shape_.tier, whole_pages));
-  auto version = set_->restart();
+  PERDURE_TRY(on_.set->add("u", address_, shape_.bytes, shape_.tier, whole_pages));
+  auto version = on_.set->restart();
   if (!version.ok()) return version;
   std::memcpy(now.bytes.data(), address_, now.bytes.size());
   now.step = step_;
@@ -169,7 +179,7 @@ void ModelJob::compare(ByteRange range) {
 
 Result<std::uint64_t> ModelJob::persist() {
   step_ = ++now.step;
-  return set_->persist();
+  return on_.set->persist();
 }
 
 }  // namespace perdure

@@ -22,6 +22,18 @@ inline std::uint64_t below(Random& random, std::uint64_t bound) {
   return random() % bound;
 }
 
+// What the environment says of a random test.
+std::uint64_t number_from(const char* variable, std::uint64_t otherwise);
+
+// A pool on a device, and its objects.
+struct ObjectsOnDevice {
+  ObjectsOnDevice(std::unique_ptr<CrashDevice> on, const IpvOptions& options);
+  SoloGroup group;
+  CrashDevice* device;
+  std::unique_ptr<Pool> pool;
+  std::unique_ptr<ObjectSet> set;
+};
+
 struct ModelShape {
   std::uint64_t bytes = 9000;
   std::uint64_t misaligned = 0;  // bytes after a page's beginning
@@ -59,10 +71,10 @@ class ModelJob {
 
   // Restarts; what it then holds is in `now`.
   Result<std::uint64_t> start(const ModelVersion& fresh);
-  InPlaceObject& object() { return *set_->objects().front(); }
-  ObjectSet& set() { return *set_; }
-  CrashDevice& device() { return *device_; }
-  Pool& pool() { return *pool_; }
+  InPlaceObject& object() { return *on_.set->objects().front(); }
+  ObjectSet& set() { return *on_.set; }
+  CrashDevice& device() { return *on_.device; }
+  Pool& pool() { return *on_.pool; }
   volatile std::uint8_t* address() { return reinterpret_cast<volatile std::uint8_t*>(address_); }
 
   // A nest that overwrites the box.
@@ -82,10 +94,7 @@ class ModelJob {
   void check(std::uint64_t offset, std::uint8_t found, const char* what);
 
   ModelShape shape_;
-  SoloGroup group_;
-  CrashDevice* device_;
-  std::unique_ptr<Pool> pool_;
-  std::unique_ptr<ObjectSet> set_;
+  ObjectsOnDevice on_;
   std::byte* mapped_ = nullptr;
   std::uint64_t mapped_bytes_;
   std::byte* address_;

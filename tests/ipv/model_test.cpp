@@ -6,7 +6,6 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
-#include <cstdlib>
 #include <set>
 
 #include "model_job.hpp"
@@ -15,11 +14,6 @@ namespace perdure {
 namespace {
 
 constexpr std::uint64_t histories_default = 4000;
-
-std::uint64_t number_from(const char* variable, std::uint64_t otherwise) {
-  const char* text = std::getenv(variable);
-  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
-}
 
 ModelShape random_shape(Random& random) {
   ModelShape shape;

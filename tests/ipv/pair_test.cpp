@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <mutex>
 #include <thread>
@@ -22,42 +21,36 @@ namespace {
 
 constexpr std::uint64_t page_bytes = 4096;
 
-std::uint64_t number_from(const char* variable, std::uint64_t otherwise) {
-  const char* text = std::getenv(variable);
-  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
-}
-
 struct PairShape : ModelShape {
   unsigned every = 1;
 };
+
+IpvOptions options_of(const PairShape& shape) {
+  IpvOptions options;
+  options.lag = shape.lag;
+  options.helper = shape.helper;
+  options.every = shape.every;
+  options.verify = shape.verify;
+  options.move_views = shape.move_views;
+  return options;
+}
 
 // A stencil of bytes: the first `wall` bytes of each 512 are never stored to.
 class PairJob {
  public:
   PairJob(const PairShape& shape, std::unique_ptr<CrashDevice> device)
-      : shape_(shape), device_(device.get()), mapped_bytes_(align_up(shape.bytes, page_bytes)) {
+      : shape_(shape),
+        on_(std::move(device), options_of(shape)),
+        mapped_bytes_(align_up(shape.bytes, page_bytes)) {
     for (std::byte*& array : arrays_) {
       void* mapped = ::mmap(nullptr, mapped_bytes_, PROT_READ | PROT_WRITE,
                             MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
       PERDURE_ASSERT(mapped != MAP_FAILED);
       array = static_cast<std::byte*>(mapped);
     }
-    auto region = check_region(*device);
-    auto pool = Pool::attach(std::move(device), region.value(), group_, {});
-    PERDURE_ASSERT(pool.ok());
-    pool_ = pool.take();
-    IpvOptions options;
-    options.lag = shape.lag;
-    options.helper = shape.helper;
-    options.every = shape.every;
-    options.verify = shape.verify;
-    options.move_views = shape.move_views;
-    auto set = ObjectSet::open(*pool_, options);
-    PERDURE_ASSERT(set.ok());
-    set_ = set.take();
   }
   ~PairJob() {
-    set_.reset();
+    on_.set.reset();
     for (std::byte* array : arrays_) ::munmap(array, mapped_bytes_);
   }
   PairJob(const PairJob&) = delete;
@@ -66,9 +59,9 @@ class PairJob {
   Result<std::uint64_t> start(const ModelVersion& fresh) {
     std::memcpy(arrays_[0], fresh.bytes.data(), shape_.bytes);
     step_ = fresh.step;
-    PERDURE_TRY(pool_->bind_scalar("step", &step_, sizeof step_));
-    PERDURE_TRY(set_->add_pair("u", arrays_[0], arrays_[1], shape_.bytes));
-    auto version = set_->restart();
+    PERDURE_TRY(on_.pool->bind_scalar("step", &step_, sizeof step_));
+    PERDURE_TRY(on_.set->add_pair("u", arrays_[0], arrays_[1], shape_.bytes));
+    auto version = on_.set->restart();
     if (!version.ok()) return version;
     alive = which();
     now.bytes.resize(shape_.bytes);
@@ -95,18 +88,18 @@ class PairJob {
     step_ = now.step;
   }
   Result<std::uint64_t> persist() {
-    auto durable = set_->persist();
+    auto durable = on_.set->persist();
     for (std::uint64_t i = 0; i < shape_.bytes; ++i) {
       if (array(alive)[i] != now.bytes[i]) complain("after a persistence point a load", i);
     }
     return durable;
   }
-  unsigned which() const { return set_->alive_of("u").value() == arrays_[0] ? 0U : 1U; }
+  unsigned which() const { return on_.set->alive_of("u").value() == arrays_[0] ? 0U : 1U; }
   volatile std::uint8_t* array(unsigned place) {
     return reinterpret_cast<volatile std::uint8_t*>(arrays_[place]);
   }
-  ObjectSet& set() { return *set_; }
-  CrashDevice& device() { return *device_; }
+  ObjectSet& set() { return *on_.set; }
+  CrashDevice& device() { return *on_.device; }
 
   static constexpr std::uint64_t wall = 40;
   ModelVersion now;
@@ -119,10 +112,7 @@ class PairJob {
   }
 
   PairShape shape_;
-  SoloGroup group_;
-  CrashDevice* device_;
-  std::unique_ptr<Pool> pool_;
-  std::unique_ptr<ObjectSet> set_;
+  ObjectsOnDevice on_;
   std::uint64_t mapped_bytes_;
   std::byte* arrays_[2] = {};
   std::uint64_t step_ = 0;
