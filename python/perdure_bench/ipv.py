@@ -13,8 +13,8 @@ from perdure_bench.solver import disk_directory, huge_page_directory, pool_direc
 SUMMARY = "in-place versioning: seven programs, their caches, an update, flushing, compiling"
 
 # What --only may name: parts, and programs of the first two and of the last one.
-PARTS = ("times", "misses", "update", "compile", "pairs", "views")
-TIMES, MISSES, UPDATE, COMPILE, PAIRS, VIEWS = PARTS
+PARTS = ("times", "misses", "update", "compile", "pairs", "views", "growth")
+TIMES, MISSES, UPDATE, COMPILE, PAIRS, VIEWS, GROWTH = PARTS
 ONLY = (*(program.name for program in ipv_programs.PROGRAMS), *PARTS)
 
 
@@ -56,6 +56,9 @@ def measure(quick: bool, only: tuple[str, ...] = ()) -> Iterator[Fact]:
     if PAIRS in parts:
         with pool_directory() as pools:
             yield from ipv_update.measure_pairs(quick, pools)
+    if GROWTH in parts:
+        with pool_directory() as pools:
+            yield from ipv_update.measure_growth(quick, pools)
     if VIEWS in parts:
         with (
             pool_directory() as pools,

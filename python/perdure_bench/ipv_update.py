@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """`perdure bench ipv`, its part without programs: the update u += r with a version at every sweep,
-a double-buffered flow as a pair and copied, and what flushing a line costs.
+a double-buffered flow as a pair and copied, an array that grows, and what flushing a line costs.
 
-The programs bench/bench_ipv_update, bench_ipv_lbm and bench_persist measure; nothing is computed
-here.
+The programs bench/bench_ipv_update, bench_ipv_lbm, bench_ipv_grow and bench_persist measure;
+nothing is computed here.
 """
 
 from __future__ import annotations
@@ -22,6 +22,12 @@ def measure_pairs(quick: bool, pools: Path) -> Iterator[Fact]:
     size = ["--iterations", "60", "--rounds", "2"] if quick else []
     for emulated in ([], ["--emulate", "dram-1/8"]):
         yield from run_program("bench_ipv_lbm", [*size, *emulated, "--dir", str(pools)])
+
+
+def measure_growth(quick: bool, pools: Path) -> Iterator[Fact]:
+    """The cases grow-copy and grow-stream: run_time_ratio, over the same without versions."""
+    size = ["--iterations", "60", "--rounds", "2"] if quick else []
+    yield from run_program("bench_ipv_grow", [*size, "--dir", str(pools)])
 
 
 def measure_small_pages(quick: bool, pools: Path) -> Iterator[Fact]:
