@@ -7,10 +7,8 @@
 #include <random>
 
 #include "device/accelerators.hpp"
-#include "device/testing/fake_gpu.hpp"
 #include "pool/copy_check.hpp"
-#include "pool/testing/pool_fixture.hpp"
-#include "pool/testing/words.hpp"
+#include "pool/testing/device_fixture.hpp"
 #include "slow_tests.hpp"
 
 namespace perdure {
@@ -26,42 +24,25 @@ Words words_of(std::int64_t version) {
   return words_of(version, elements);
 }
 
-class DeviceArrayTest : public PoolTest {
+class DeviceArrayTest : public DevicePoolTest {
  protected:
-  DeviceArrayTest() {
-    geometry_ = {4096, 4096, 64U << 10U};
-    device_max_ = 8 << 20;
-  }
-  ~DeviceArrayTest() override { pool_.reset(); }  // before the driver goes
-
-  // Opens the pool and an array of `buffer`, and restarts.
   std::uint64_t start(ArrayMode mode, std::byte* buffer, std::uint64_t count = elements,
                       bool checksums = true) {
-    open();
-    array_ = array_of(mode, buffer, count, checksums);
-    EXPECT_NE(array_, nullptr) << status_.message();
-    const auto version = pool_->restart();
-    EXPECT_TRUE(version.ok()) << version.status().message();
-    return version.ok() ? version.value() : 0;
+    return DevicePoolTest::start(shape(mode, count, checksums), buffer);
   }
   VersionedArray* array_of(ArrayMode mode, std::byte* buffer, std::uint64_t count = elements,
                            bool checksums = true) {
-    ArrayOptions options;
-    options.buffer = buffer;
-    options.keep_contents = true;
-    options.of_program = true;
-    return array("u", shape(mode, count, checksums), options);
+    const auto opened = open_array(shape(mode, count, checksums), buffer);
+    status_ = opened.ok() ? Status::success() : opened.status();
+    return opened.ok() ? opened.value() : nullptr;
   }
   std::uint64_t commit() {
     const auto version = pool_->commit();
     EXPECT_TRUE(version.ok()) << version.status().message();
     return version.ok() ? version.value() : 0;
   }
-  // What a restart after a crash at this moment has, in memory of the host.
   Words after_crash(ArrayMode mode, std::uint64_t count = elements, bool checksums = true) {
-    crash();
-    start(mode, nullptr, count, checksums);
-    return {words(array_), words(array_) + count};
+    return DevicePoolTest::after_crash(shape(mode, count, checksums));
   }
   // After all is saved.
   void fail_next_commit() {
@@ -74,9 +55,6 @@ class DeviceArrayTest : public PoolTest {
     commit();
     return pool_->status().committed_bytes - before;
   }
-
-  FakeGpu gpu_;
-  VersionedArray* array_ = nullptr;
 };
 
 struct Case {

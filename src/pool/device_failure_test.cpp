@@ -3,9 +3,8 @@
 // Arrays in memory of a GPU whose driver refuses, fails, or has no room: the version before stays
 // the newest and whole, and nothing is kept that was taken.
 // ctest: LABELS truth
-#include "device/testing/fake_gpu.hpp"
 #include "pool/copy_check.hpp"
-#include "pool/testing/pool_fixture.hpp"
+#include "pool/testing/device_fixture.hpp"
 
 namespace perdure {
 namespace {
@@ -13,7 +12,6 @@ namespace {
 constexpr std::uint64_t block_words = (64U << 10U) / sizeof(std::int64_t);
 constexpr std::uint64_t elements = 2 * block_words + 3 * 512 + 77;
 constexpr int unknown_error = 999;
-using Words = std::vector<std::int64_t>;
 
 Words words_of(std::int64_t version) {
   Words all(elements);
@@ -23,29 +21,12 @@ Words words_of(std::int64_t version) {
   return all;
 }
 
-class DeviceFailure : public PoolTest, public testing::WithParamInterface<ArrayMode> {
+class DeviceFailure : public DevicePoolTest, public testing::WithParamInterface<ArrayMode> {
  protected:
-  DeviceFailure() {
-    geometry_ = {4096, 4096, 64U << 10U};
-    device_max_ = 4 << 20;
-  }
-  ~DeviceFailure() override { pool_.reset(); }
-
   Result<VersionedArray*> open_array(std::byte* buffer) {
-    ArrayOptions options;
-    options.buffer = buffer;
-    options.keep_contents = true;
-    options.of_program = true;
-    return pool_->open_array("u", shape(GetParam(), elements), options);
+    return DevicePoolTest::open_array(shape_, buffer);
   }
-  void start() {
-    open();
-    auto opened = open_array(buffer_);
-    ASSERT_TRUE(opened.ok()) << opened.status().message();
-    array_ = opened.value();
-    const auto version = pool_->restart();
-    ASSERT_TRUE(version.ok()) << version.status().message();
-  }
+  void start() { DevicePoolTest::start(shape_, buffer_); }
   void commit(std::int64_t version) {
     gpu_.write(buffer_, words_of(version));
     const auto committed = pool_->commit();
@@ -63,15 +44,7 @@ class DeviceFailure : public PoolTest, public testing::WithParamInterface<ArrayM
       gpu_.synchronise(stream);
     }
   }
-  Words after_crash() {
-    crash();
-    open();
-    auto opened = open_array(nullptr);
-    EXPECT_TRUE(opened.ok());
-    const auto version = pool_->restart();
-    EXPECT_TRUE(version.ok()) << version.status().message();
-    return {words(opened.value()), words(opened.value()) + elements};
-  }
+  Words after_crash() { return DevicePoolTest::after_crash(shape_); }
   Result<std::uint64_t> commit_by(bool in_background) {
     if (!in_background) return pool_->commit();
     const Status begun = pool_->commit_begin();
@@ -79,9 +52,8 @@ class DeviceFailure : public PoolTest, public testing::WithParamInterface<ArrayM
     return pool_->commit_wait();
   }
 
-  FakeGpu gpu_;
+  const ArrayShape shape_ = shape(GetParam(), elements);
   std::byte* buffer_ = gpu_.allocate(elements * 8);
-  VersionedArray* array_ = nullptr;
 };
 
 INSTANTIATE_TEST_SUITE_P(Modes, DeviceFailure, testing::Values(ArrayMode::copy, ArrayMode::log),

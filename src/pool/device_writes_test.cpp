@@ -2,9 +2,7 @@
 //
 // What a twin array is given from memory of a GPU by write(), on a driver that needs none.
 // ctest: LABELS truth
-#include "device/testing/fake_gpu.hpp"
-#include "pool/testing/pool_fixture.hpp"
-#include "pool/testing/words.hpp"
+#include "pool/testing/device_fixture.hpp"
 
 namespace perdure {
 namespace {
@@ -14,24 +12,9 @@ constexpr std::uint64_t first_elements = 20'000;
 constexpr std::uint64_t elements = first_elements + 9'001;
 constexpr int unknown_error = 999;
 
-class DeviceWrites : public PoolTest {
+class DeviceWrites : public DevicePoolTest {
  protected:
-  DeviceWrites() {
-    geometry_ = {4096, 4096, 64U << 10U};
-    device_max_ = 4 << 20;
-  }
-  ~DeviceWrites() override { pool_.reset(); }  // before the driver goes
-
-  std::uint64_t start() {
-    open();
-    ArrayOptions options;
-    options.of_program = true;
-    array_ = array("u", shape(ArrayMode::twin, elements), options);
-    EXPECT_NE(array_, nullptr) << status_.message();
-    const auto version = pool_->restart();
-    EXPECT_TRUE(version.ok()) << version.status().message();
-    return version.ok() ? version.value() : 0;
-  }
+  void start() { DevicePoolTest::start(shape_, nullptr); }
   void name_stream() { ASSERT_TRUE(pool_->set_stream(gpu_.named(stream_)).ok()); }
   // What the stream leaves in both is to be the version; then it goes on to store something else.
   Status write(const Words& contents) {
@@ -58,19 +41,13 @@ class DeviceWrites : public PoolTest {
     ASSERT_TRUE(committed.ok()) << committed.status().message();
     gpu_.synchronise(stream_);
   }
-  Words after_crash() {
-    crash();
-    start();
-    const auto* const found = reinterpret_cast<const std::int64_t*>(array_->consistent());
-    return {found, found + elements};
-  }
+  Words after_crash() { return DevicePoolTest::after_crash(shape_); }
 
-  FakeGpu gpu_;
+  const ArrayShape shape_ = shape(ArrayMode::twin, elements);
   void* stream_ = gpu_.make_stream();
   std::byte* one_ = gpu_.allocate(first_elements * 8);
   std::byte* other_ = gpu_.allocate((elements - first_elements) * 8);
   const Words later_ = words_of(-1, elements);
-  VersionedArray* array_ = nullptr;
 };
 
 TEST_F(DeviceWrites, a_version_has_what_the_stream_left_and_nothing_of_later) {
