@@ -16,6 +16,7 @@ import pytest
 import conftest
 from conftest import BUILD, ROOT
 
+IN_THIS_PROCESS = True
 MPIS = [name for name in conftest.MPIS if (BUILD / f"tests/mpiio/cache_job_{name}").exists()]
 TESTS = 5  # that have a job
 needs_job = pytest.mark.skipif(not MPIS, reason="cache_job is not built (CLI11 or MPI is missing)")

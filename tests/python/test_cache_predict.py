@@ -20,6 +20,7 @@ from perdure.cache.predict import Machine, Target, advice, backing_of, by_file, 
 from perdure.cache.record import AccessClass, FileUse, NoRecord, dirty_bytes, read_records
 from perdure_bench.predict import facts_of
 
+IN_THIS_PROCESS = True
 MACHINE = Machine(
     read_s=1e-7,
     write_s=2e-7,

@@ -19,6 +19,7 @@ from perdure import files
 from perdure.screen import Screen, one_line, plain
 
 # Each would do something to a terminal, or to a table of rich.
+IN_THIS_PROCESS = True
 EVIL = [
     "[/]",
     "[bold]loud[/bold]",

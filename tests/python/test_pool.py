@@ -14,6 +14,7 @@ import pytest
 
 from conftest import BUILD, MPIS
 
+IN_THIS_PROCESS = True
 COUNTER = str(BUILD / "tests/python/counter")
 
 

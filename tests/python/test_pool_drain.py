@@ -14,6 +14,7 @@ import pytest
 
 from conftest import BUILD, ROOT
 
+IN_THIS_PROCESS = True
 VERIFY_SCHEMA = json.loads((ROOT / "docs/schemas/pool-verify.schema.json").read_text())
 PAYLOAD = 4096  # where the contents of a level file begin
 COUNTER = str(BUILD / "tests/python/counter")

@@ -16,6 +16,7 @@ import perdure as api
 from conftest import BUILD
 from perdure.api.state.stored import unpack
 
+IN_THIS_PROCESS = True
 BITS = int(np.float64(0.6).view("i8"))
 LIBRARY = BUILD / "src/capi/libperdure.so"
 

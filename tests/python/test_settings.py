@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import BUILD, ROOT
+from conftest import BUILD, ROOT, a_few
 from perdure.core import load_core
 from perdure.failures import Wrong
 from perdure.settings.files import read_settings
@@ -170,6 +170,14 @@ def test_a_wrong_file_is_a_mistake_with_its_line_before_anything_is_started(home
     assert ran.returncode == 2 and not (home.folder / "made").exists(), ran.stderr
     assert f"{home.user}" in ran.stderr and said in ran.stderr and "\x1b" not in ran.stderr
     assert ran.stderr.count("\n") == 1
+
+
+A_FEW = a_few(WRONG, 3)
+
+
+@pytest.mark.parametrize("text, said", A_FEW, ids=range(len(A_FEW)))
+def test_a_wrong_file_is_a_mistake_of_each_verb_that_needs_it_and_doctor_says_it(home, text, said):
+    write(home.user, text + "\n")
     assert home("config", "show").returncode == 2 and home("config", "env").returncode == 2
     assert home("run", "--help").returncode == 0 and home("version").returncode == 0
     doctor = home("doctor", "--json")

@@ -18,6 +18,7 @@ import pytest
 
 from conftest import BUILD, MPIS, ROOT, Perdure
 
+IN_THIS_PROCESS = True
 PROGRAMS = ROOT / "tests/trace"
 LINES = 32768  # of an array of the test programs, which the cache of 1 MB does not hold
 HAS_PASS = (BUILD / "trace/lib/PerdurePass.so").exists() and shutil.which("clang-19") is not None
