@@ -88,37 +88,33 @@ if(PERDURE_SANITIZED)
       "TSAN_OPTIONS=path_list_append:${faults}:suppressions=${CMAKE_SOURCE_DIR}/tools/tsan.supp")
 endif()
 
-# perdure_test_program(TARGET [OUTSIDE]): assertions of GoogleTest take a compiler less time with
-# -O1. With -O0 it is half of that, but what is instantiated for the libraries under test, too, is
-# then taken from the test, and is slow: that is for tests OUTSIDE of them, which know them as
-# shared libraries, unless they compute much or run in many variants, as tests/rma/suite does.
-# LLVM's linker, where it is there, takes a third of the time of GNU's.
+# perdure_test_program(TARGET): assertions of GoogleTest take a compiler a quarter less time with -Og
+# than with -O1, and as long with -O0, with which what is instantiated for the libraries under test,
+# too, is slow: it is taken from the test. LLVM's linker, where it is there, takes a third of the
+# time of GNU's.
 find_program(PERDURE_TEST_LINKER ld.lld HINTS /usr/lib/llvm-19/bin)
 function(perdure_test_program target)
-  set(level -O1)
-  if("OUTSIDE" IN_LIST ARGN)
-    set(level -O0)
-  endif()
-  target_compile_options(${target} PRIVATE $<$<CONFIG:RelWithDebInfo>:${level}>)
+  target_compile_options(${target} PRIVATE $<$<CONFIG:RelWithDebInfo>:-Og>)
   perdure_without_false_overflows(${target})
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/tests/support)
   if(PERDURE_TEST_LINKER AND NOT PERDURE_SANITIZER)
     get_filename_component(folder ${PERDURE_TEST_LINKER} DIRECTORY)
     target_link_options(${target} PRIVATE -B${folder} -fuse-ld=lld)
   endif()
-  set(level ${level} PARENT_SCOPE)
 endfunction()
 
-function(perdure_outside_program target)
-  perdure_test_program(${target} OUTSIDE)
-endfunction()
-
-# perdure_gtest_program(TARGET [OUTSIDE]): the same. What tests include of GoogleTest and the
-# standard library takes a compiler longer than what they say themselves.
+# perdure_gtest_program(TARGET): the same. What tests include of GoogleTest and the standard library
+# takes a compiler longer than what they say themselves. Each assertion names its line; a debugger
+# gets the lines from a build of type Debug.
+set(PERDURE_TEST_LINES $<$<CONFIG:RelWithDebInfo>:-g0>)
+if(PERDURE_SANITIZER)
+  set(PERDURE_TEST_LINES "")
+endif()
 function(perdure_gtest_program target)
-  perdure_test_program(${target} ${ARGN})
-  perdure_share_headers(${target} test${level} LIBS GTest::gtest_main
-    OPTIONS $<$<CONFIG:RelWithDebInfo>:${level}>
+  perdure_test_program(${target})
+  target_compile_options(${target} PRIVATE ${PERDURE_TEST_LINES})
+  perdure_share_headers(${target} test LIBS GTest::gtest_main
+    OPTIONS $<$<CONFIG:RelWithDebInfo>:-Og> ${PERDURE_TEST_LINES}
     HEADERS <gtest/gtest.h> <algorithm> <array> <cstdint> <cstring> <filesystem> <fstream>
             <functional> <map> <memory> <optional> <random> <string> <thread> <vector>)
 endfunction()
@@ -199,15 +195,11 @@ function(perdure_test name)
     return()
   endif()
   list(TRANSFORM arg_DEPS PREPEND perdure_ OUTPUT_VARIABLE deps)
-  set(outside "")
-  if("${deps};${arg_LIBS}" MATCHES "^;*perdure_shared;*$")
-    set(outside OUTSIDE)
-  endif()
-  if(arg_ALONE OR outside OR NOT arg_DEPS)
+  if(arg_ALONE OR NOT arg_DEPS)
     set(command ${name})
     perdure_program(${name} ${arg_SOURCES}
                     LIBS ${deps} ${arg_LIBS} GTest::gtest_main perdure_build_flags)
-    perdure_gtest_program(${name} ${outside})
+    perdure_gtest_program(${name})
   else()
     list(APPEND arg_IN ${arg_DEPS})
     list(GET arg_IN 0 module)
@@ -255,17 +247,13 @@ function(perdure_mpi_test name)
   endif()
   perdure_program(${name}.@ ${arg_SOURCES} INCLUDES ${CMAKE_SOURCE_DIR}/tests
     LIBS ${arg_LIBS} perdure_mpi_shared_@ perdure_mpi_@ GTest::gtest perdure_build_flags)
-  set(outside OUTSIDE)
-  if(arg_LIBS MATCHES "_layer")
-    set(outside "")
-  endif()
   set(variants .)
   if(arg_VARIANTS)
     list(TRANSFORM arg_VARIANTS REPLACE "(.+)" ".\\1." OUTPUT_VARIABLE variants)
   endif()
   foreach(mpi IN LISTS PERDURE_MPI_NAMES)
     set(program ${name}.${mpi})
-    perdure_gtest_program(${program} ${outside})
+    perdure_gtest_program(${program})
     foreach(ranks IN LISTS arg_RANKS)
       set(soak "")
       if(ranks GREATER 2 AND NOT mpi STREQUAL "openmpi" AND "openmpi" IN_LIST PERDURE_MPI_NAMES)
