@@ -88,10 +88,10 @@ if(PERDURE_SANITIZED)
       "TSAN_OPTIONS=path_list_append:${faults}:suppressions=${CMAKE_SOURCE_DIR}/tools/tsan.supp")
 endif()
 
-# perdure_test_program(TARGET): assertions of GoogleTest take a compiler a quarter less time with -Og
-# than with -O1, and as long with -O0, with which what is instantiated for the libraries under test,
-# too, is slow: it is taken from the test. LLVM's linker, where it is there, takes a third of the
-# time of GNU's.
+# perdure_test_program(TARGET): assertions of GoogleTest take a compiler a fifth less time with -Og
+# than with -O1, and as long with -O0, with which what is instantiated for the libraries under
+# test, too, is slow: it is taken from the test. LLVM's linker, where it is there, takes a third of
+# the time of GNU's.
 find_program(PERDURE_TEST_LINKER ld.lld HINTS /usr/lib/llvm-19/bin)
 function(perdure_test_program target)
   target_compile_options(${target} PRIVATE $<$<CONFIG:RelWithDebInfo>:-Og>)
