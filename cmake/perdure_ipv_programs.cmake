@@ -126,16 +126,19 @@ endfunction()
 
 # perdure_openmp_tests(CHECK NAME LIBRARY COUNT OPTION …): NAME_ipv_openmp gives the digits of
 # NAME_clang_openmp with 1, 2 and 4 threads, and when it is killed and restarted; COUNT sets the
-# iterations. Tests NAME.openmp.equal.tTHREADS, NAME.openmp.restart and NAME.openmp.kill; and
-# ipv_crash.NAME.openmp, as perdure_ipv_crash_program() has it, with two threads and LIBRARY.
+# iterations. Tests NAME.openmp.equal.t4 and, of two threads, NAME.openmp.restart, NAME.openmp.kill
+# and ipv_crash.NAME.openmp, as perdure_ipv_crash_program() has it, of LIBRARY; soak tests
+# NAME.openmp.equal.t1 and .t2.
 function(perdure_openmp_tests check name library count)
   if(NOT TARGET build_${name}_ipv_openmp)
     return()
   endif()
   set(native $<TARGET_PROPERTY:build_${name}_clang_openmp,PROGRAM>)
   set(program $<TARGET_PROPERTY:build_${name}_ipv_openmp,PROGRAM>)
-  foreach(threads 1 2 4)
-    perdure_test_entry(${name}.openmp.equal.t${threads} TIMEOUT 300
+  foreach(run "1 SOAK" "2 SOAK" 4)
+    separate_arguments(run)
+    list(POP_FRONT run threads)
+    perdure_test_entry(${name}.openmp.equal.t${threads} TIMEOUT 300 ${run}
       COMMAND ${check} equal_openmp ${native} ${program} ${ARGN}
       ENVIRONMENT OMP_NUM_THREADS=${threads} OMP_WAIT_POLICY=passive)
   endforeach()
