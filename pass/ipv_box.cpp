@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "ipv_box.hpp"
 
-#include <llvm/Transforms/Utils/ScalarEvolutionExpander.h>
-
 namespace perdure::ipv {
 
 using llvm::BasicBlock;
@@ -37,13 +35,6 @@ bool add(llvm::ScalarEvolution& evolution, std::vector<Range>& ranges, const Ran
 }
 
 }  // namespace
-
-bool BoxShaper::is_known(const Box& box, const SCEV* expression) {
-  const llvm::SCEVExpander expander(analyses_.evolution,
-                                    analyses_.function.getParent()->getDataLayout(), "perdure");
-  return !llvm::isa<llvm::SCEVCouldNotCompute>(expression) &&
-         expander.isSafeToExpandAt(expression, box.place());
-}
 
 std::optional<Condition> BoxShaper::condition(const Box& box, const llvm::BranchInst& branch,
                                               bool wanted) {

@@ -75,7 +75,9 @@ class BoxShaper {
   bool take(Box& box, const Access& access);
 
  private:
-  bool is_known(const Box& box, const llvm::SCEV* expression);
+  bool is_known(const Box& box, const llvm::SCEV* expression) const {
+    return ipv::is_known(analyses_, expression, box.place());
+  }
   std::optional<Refusal> around(Box& box, llvm::Loop* loop, const llvm::BasicBlock* inside);
   std::optional<Refusal> conditions(Box& box, const llvm::BasicBlock* block,
                                     const llvm::Loop* loop);

@@ -14,14 +14,6 @@ using llvm::GlobalVariable;
 
 namespace {
 
-Constant* private_text(llvm::Module& module, const std::string& words) {
-  Constant* letters = llvm::ConstantDataArray::getString(module.getContext(), words);
-  auto* place = new GlobalVariable(module, letters->getType(), true, GlobalVariable::PrivateLinkage,
-                                   letters, "perdure_ipv_check_text");
-  place->setUnnamedAddr(llvm::GlobalValue::UnnamedAddr::Global);
-  return place;
-}
-
 std::string function_name(const llvm::Function& function) {
   if (const llvm::DISubprogram* program = function.getSubprogram()) {
     if (!program->getName().empty()) return program->getName().str();

@@ -133,12 +133,19 @@ int64_t offset_in_struct(const llvm::GEPOperator& address, const StructType* typ
   return offset;
 }
 
+}  // namespace
+
 Constant* private_constant(llvm::Module& module, Constant* value, const char* name) {
-  return new llvm::GlobalVariable(module, value->getType(), true, llvm::GlobalValue::PrivateLinkage,
-                                  value, name);
+  auto* place = new llvm::GlobalVariable(module, value->getType(), true,
+                                         llvm::GlobalValue::PrivateLinkage, value, name);
+  place->setUnnamedAddr(llvm::GlobalValue::UnnamedAddr::Global);
+  return place;
 }
 
-}  // namespace
+Constant* private_text(llvm::Module& module, const std::string& words) {
+  return private_constant(module, llvm::ConstantDataArray::getString(module.getContext(), words),
+                          "perdure_ipv_check_text");
+}
 
 PartOfStruct part_of_struct(const llvm::Value* address, const llvm::DataLayout& layout) {
   PartOfStruct found;
@@ -196,10 +203,6 @@ Constant* TypeConstants::make(StructType& type) {
   llvm::Type* word = llvm::Type::getInt64Ty(context);
   llvm::Type* pointer = llvm::PointerType::getUnqual(context);
   const auto number = [&](uint64_t value) { return llvm::ConstantInt::get(word, value); };
-  const auto text = [&](const std::string& words) {
-    return private_constant(module_, llvm::ConstantDataArray::getString(context, words),
-                            "perdure_ipv_check_text");
-  };
   const std::string name = name_of(type);
   const uint64_t bytes = module_.getDataLayout().getTypeAllocSize(&type).getFixedValue();
   std::vector<Member> members;
@@ -208,14 +211,16 @@ Constant* TypeConstants::make(StructType& type) {
   std::vector<Constant*> rows;
   for (const Member& member : members) {
     rows.push_back(llvm::ConstantStruct::get(
-        of_member, {text(member.name), number(member.offset), number(member.bytes)}));
+        of_member,
+        {private_text(module_, member.name), number(member.offset), number(member.bytes)}));
   }
   Constant* table = llvm::ConstantArray::get(llvm::ArrayType::get(of_member, rows.size()), rows);
   Constant* place = private_constant(module_, table, "perdure_ipv_check_members");
   auto* of_type = StructType::get(context, {pointer, word, pointer, word});
   return private_constant(
       module_,
-      llvm::ConstantStruct::get(of_type, {text(name), number(bytes), place, number(rows.size())}),
+      llvm::ConstantStruct::get(
+          of_type, {private_text(module_, name), number(bytes), place, number(rows.size())}),
       "perdure_ipv_check_type");
 }
 

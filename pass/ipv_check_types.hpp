@@ -14,6 +14,10 @@
 
 namespace perdure {
 
+// A constant of the module that nobody else names; and a text as one.
+llvm::Constant* private_constant(llvm::Module& module, llvm::Constant* value, const char* name);
+llvm::Constant* private_text(llvm::Module& module, const std::string& words);
+
 // Of which struct an address is a part: the outermost one that leads to it.
 struct PartOfStruct {
   llvm::StructType* type = nullptr;  // null: of none

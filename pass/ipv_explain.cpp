@@ -23,15 +23,18 @@ namespace json = llvm::json;
 
 namespace {
 
+json::Value place_of(const llvm::DIScope& scope, unsigned line) {
+  llvm::SmallString<128> file = scope.getFilename();
+  if (!llvm::sys::path::is_absolute(file)) {
+    file = scope.getDirectory();
+    llvm::sys::path::append(file, scope.getFilename());
+  }
+  return json::Object{{"file", file.str().str()}, {"line", line}};
+}
+
 json::Value place_of(const llvm::DebugLoc& at) {
   if (!at) return nullptr;
-  const auto* scope = llvm::cast<llvm::DIScope>(at.getScope());
-  llvm::SmallString<128> file = scope->getFilename();
-  if (!llvm::sys::path::is_absolute(file)) {
-    file = scope->getDirectory();
-    llvm::sys::path::append(file, scope->getFilename());
-  }
-  return json::Object{{"file", file.str().str()}, {"line", at.getLine()}};
+  return place_of(*llvm::cast<llvm::DIScope>(at.getScope()), at.getLine());
 }
 
 json::Value place_of(const llvm::Loop* loop) {
@@ -66,19 +69,13 @@ void merge(json::Object& into, json::Object&& from) {
 }  // namespace
 
 json::Object Explanation::entry(const char* kind, const llvm::Function& function) const {
-  json::Value place = nullptr;
-  if (const llvm::DISubprogram* subprogram = function.getSubprogram()) {
-    llvm::SmallString<128> file = subprogram->getFilename();
-    if (!llvm::sys::path::is_absolute(file)) {
-      file = subprogram->getDirectory();
-      llvm::sys::path::append(file, subprogram->getFilename());
-    }
-    place = json::Object{{"file", file.str().str()}, {"line", subprogram->getLine()}};
-  }
-  return json::Object{{"kind", kind},
-                      {"module", module_.getSourceFileName()},
-                      {"function", llvm::demangle(function.getName())},
-                      {"function_at", std::move(place)}};
+  const llvm::DISubprogram* subprogram = function.getSubprogram();
+  return json::Object{
+      {"kind", kind},
+      {"module", module_.getSourceFileName()},
+      {"function", llvm::demangle(function.getName())},
+      {"function_at", subprogram == nullptr ? json::Value(nullptr)
+                                            : place_of(*subprogram, subprogram->getLine())}};
 }
 
 void Explanation::left_alone(const llvm::Function& function, llvm::StringRef why) {

@@ -41,9 +41,8 @@ Instruction* Site::where() const {
   return loop != nullptr ? loop->getLoopPreheader()->getTerminator() : intrinsic;
 }
 
-bool Finder::is_safe(const SCEV* expression, const Instruction* at) {
-  const llvm::SCEVExpander expander(analyses_.evolution,
-                                    analyses_.function.getParent()->getDataLayout(), "perdure");
+bool is_known(const Analyses& analyses, const SCEV* expression, const Instruction* at) {
+  const llvm::SCEVExpander expander(analyses.evolution, at->getDataLayout(), "perdure");
   return !llvm::isa<llvm::SCEVCouldNotCompute>(expression) &&
          expander.isSafeToExpandAt(expression, at);
 }
@@ -67,7 +66,8 @@ std::optional<Refusal> Finder::check_shape(Loop* loop, LoopFacts& facts) {
       evolution.getTypeSizeInBits(taken->getType()) <= 64) {
     facts.taken = evolution.getTruncateOrZeroExtend(taken, word(0)->getType());
   }
-  if (facts.taken == nullptr || !is_safe(facts.taken, loop->getLoopPreheader()->getTerminator())) {
+  if (facts.taken == nullptr ||
+      !is_known(analyses_, facts.taken, loop->getLoopPreheader()->getTerminator())) {
     return Refusal{"S1", at, "how often it runs is not known before it"};
   }
   return std::nullopt;

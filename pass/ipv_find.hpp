@@ -102,12 +102,14 @@ class Finder {
   std::optional<Row> tile(llvm::Loop* loop, std::vector<Access> group);
   std::optional<Refusal> place_load(llvm::Loop* loop, Row& row, const Access& load);
   const llvm::SCEV* word(uint64_t value);
-  bool is_safe(const llvm::SCEV* expression, const llvm::Instruction* at);
 
   Analyses& analyses_;
   llvm::DenseMap<llvm::Loop*, std::unique_ptr<LoopFacts>> facts_;
   std::vector<std::pair<llvm::Loop*, Refusal>> refused_;
 };
+
+// Its value can be computed in front of `at`.
+bool is_known(const Analyses& analyses, const llvm::SCEV* expression, const llvm::Instruction* at);
 
 // The bytes between two pointers, if that is a constant.
 std::optional<int64_t> distance(llvm::ScalarEvolution& evolution, const llvm::SCEV* from,

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "ipv_module.hpp"
 
-#include <llvm/ADT/StringMap.h>
-#include <llvm/ADT/StringSwitch.h>
+#include <llvm/ADT/StringExtras.h>
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/InstrTypes.h>
 #include <llvm/IR/Instructions.h>
 
+#include <optional>
 #include <vector>
 
 namespace perdure::ipv {
@@ -76,73 +76,33 @@ void give_pages(GlobalVariable& array, const llvm::DataLayout& layout) {
   array.eraseFromParent();
 }
 
-struct Writer {
-  const char* name;
-  unsigned buffer;
-};
-
-// Functions of the C library and of MPI, and which argument they store to.
-const Writer writers[] = {{"read", 1},
-                          {"pread", 1},
-                          {"pread64", 1},
-                          {"recv", 1},
-                          {"recvfrom", 1},
-                          {"fread", 0},
-                          {"fread_unlocked", 0},
-                          {"MPI_Recv", 0},
-                          {"MPI_Irecv", 0},
-                          {"MPI_Mrecv", 0},
-                          {"MPI_Imrecv", 0},
-                          {"MPI_Recv_init", 0},
-                          {"MPI_Sendrecv", 5},
-                          {"MPI_Sendrecv_replace", 0},
-                          {"MPI_Bcast", 0},
-                          {"MPI_Ibcast", 0},
-                          {"MPI_Reduce", 1},
-                          {"MPI_Ireduce", 1},
-                          {"MPI_Allreduce", 1},
-                          {"MPI_Iallreduce", 1},
-                          {"MPI_Reduce_scatter", 1},
-                          {"MPI_Reduce_scatter_block", 1},
-                          {"MPI_Scan", 1},
-                          {"MPI_Exscan", 1},
-                          {"MPI_Gather", 3},
-                          {"MPI_Igather", 3},
-                          {"MPI_Gatherv", 3},
-                          {"MPI_Allgather", 3},
-                          {"MPI_Iallgather", 3},
-                          {"MPI_Allgatherv", 3},
-                          {"MPI_Iallgatherv", 3},
-                          {"MPI_Scatter", 3},
-                          {"MPI_Iscatter", 3},
-                          {"MPI_Scatterv", 4},
-                          {"MPI_Alltoall", 3},
-                          {"MPI_Ialltoall", 3},
-                          {"MPI_Alltoallv", 4},
-                          {"MPI_Ialltoallv", 4},
-                          {"MPI_Alltoallw", 4},
-                          {"MPI_Neighbor_alltoall", 3},
-                          {"MPI_Neighbor_alltoallv", 4},
-                          {"MPI_Neighbor_allgather", 3},
-                          {"MPI_Get", 0},
-                          {"MPI_Rget", 0},
-                          {"MPI_File_read", 1},
-                          {"MPI_File_read_all", 1},
-                          {"MPI_File_read_at", 2},
-                          {"MPI_File_read_at_all", 2},
-                          {"MPI_File_read_shared", 1}};
+// Functions of the C library and of MPI, by the argument that they store to.
+constexpr llvm::StringLiteral writers[] = {
+    "fread fread_unlocked MPI_Recv MPI_Irecv MPI_Mrecv MPI_Imrecv MPI_Recv_init "
+    "MPI_Sendrecv_replace MPI_Bcast MPI_Ibcast MPI_Get MPI_Rget",
+    "read pread pread64 recv recvfrom MPI_Reduce MPI_Ireduce MPI_Allreduce MPI_Iallreduce "
+    "MPI_Reduce_scatter MPI_Reduce_scatter_block MPI_Scan MPI_Exscan MPI_File_read "
+    "MPI_File_read_all MPI_File_read_shared",
+    "MPI_File_read_at MPI_File_read_at_all",
+    "MPI_Gather MPI_Igather MPI_Gatherv MPI_Allgather MPI_Iallgather MPI_Allgatherv "
+    "MPI_Iallgatherv MPI_Scatter MPI_Iscatter MPI_Alltoall MPI_Ialltoall MPI_Neighbor_alltoall "
+    "MPI_Neighbor_allgather",
+    "MPI_Scatterv MPI_Alltoallv MPI_Ialltoallv MPI_Alltoallw MPI_Neighbor_alltoallv",
+    "MPI_Sendrecv"};
 
 // Fortran's compilers write mpi_recv_ or mpi_recv__.
-const Writer* writer(llvm::StringRef name) {
-  const llvm::StringRef stem = name.starts_with("mpi_") ? name.rtrim('_') : name;
-  for (const Writer& known : writers) {
-    const llvm::StringRef of = known.name;
-    if (stem == of || (name.starts_with("mpi_") && stem.equals_insensitive(of)) ||
-        (name.starts_with("PMPI_") && name.drop_front(1) == of)) {
-      return &known;
+std::optional<unsigned> buffer_of(llvm::StringRef name) {
+  const bool fortran = name.starts_with("mpi_");
+  if (fortran) name = name.rtrim('_');
+  if (name.starts_with("PMPI_")) name = name.drop_front();
+  for (unsigned argument = 0; argument < std::size(writers); ++argument) {
+    llvm::SmallVector<llvm::StringRef, 16> names;
+    writers[argument].split(names, ' ');
+    for (const llvm::StringRef known : names) {
+      if (name == known || (fortran && name.equals_insensitive(known))) return argument;
     }
   }
-  return nullptr;
+  return std::nullopt;
 }
 
 }  // namespace
@@ -192,14 +152,13 @@ bool place_arrays(Module& module, bool all) {
 bool announce_kernel_writers(Module& module) {
   std::vector<std::pair<llvm::CallBase*, unsigned>> calls;
   for (Function& function : module) {
-    const Writer* known = function.isDeclaration() ? writer(function.getName()) : nullptr;
-    if (known == nullptr) continue;
+    const auto buffer = function.isDeclaration() ? buffer_of(function.getName()) : std::nullopt;
+    if (!buffer) continue;
     for (llvm::User* user : function.users()) {
       auto* call = llvm::dyn_cast<llvm::CallBase>(user);
       if (call == nullptr || call->getCalledFunction() != &function) continue;
-      if (call->arg_size() > known->buffer &&
-          call->getArgOperand(known->buffer)->getType()->isPointerTy()) {
-        calls.emplace_back(call, known->buffer);
+      if (call->arg_size() > *buffer && call->getArgOperand(*buffer)->getType()->isPointerTy()) {
+        calls.emplace_back(call, *buffer);
       }
     }
   }

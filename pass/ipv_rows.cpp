@@ -99,7 +99,8 @@ std::optional<Row> Finder::tile(Loop* loop, std::vector<Access> group) {
   row.bytes = evolution.getMulExpr(times, word(static_cast<uint64_t>(step)));
   const auto* base = llvm::dyn_cast<llvm::SCEVUnknown>(evolution.getPointerBase(row.first));
   const Instruction* where = loop->getLoopPreheader()->getTerminator();
-  if (base == nullptr || !is_safe(row.first, where) || !is_safe(row.bytes, where)) {
+  if (base == nullptr || !is_known(analyses_, row.first, where) ||
+      !is_known(analyses_, row.bytes, where)) {
     return refuse({"S1", at, "where it begins is not known before the loop"});
   }
   row.base = base->getValue();
