@@ -248,8 +248,7 @@ TEST_F(OtherRanks, go_on_from_nodes_that_had_no_levels_once_there_is_a_drain) {
   changed.keep = 0;
   const JobResult refused = run_job(changed, 1);
   EXPECT_EQ(refused.opened.code(), Code::not_found);
-  EXPECT_NE(refused.opened.message().find("or PERDURE_LEVELS with drain=DIRECTORY"),
-            std::string::npos)
+  EXPECT_NE(refused.opened.message().find("drain=DIRECTORY in PERDURE_LEVELS"), std::string::npos)
       << refused.opened.message();
   const JobResult again = run_job(run, 1);
   expect_right(again);
