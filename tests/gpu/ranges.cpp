@@ -64,8 +64,6 @@ bool is_memory(const Mapping& mapping) {
          system.f_type == RAMFS_MAGIC;
 }
 
-constexpr int looks_max = 5;
-
 bool cover(const std::vector<Mapping>& mappings, std::uint64_t begin, std::uint64_t end) {
   std::uint64_t at = begin;
   for (const Mapping& mapping : mappings) {
@@ -75,22 +73,13 @@ bool cover(const std::vector<Mapping>& mappings, std::uint64_t begin, std::uint6
   return at == end;
 }
 
-bool is_seen(const Mapping& then) {
+bool is_still(const Mapping& then) {
   const std::vector<Mapping> now = mappings_of(then.begin, then.end);
   if (!cover(now, then.begin, then.end)) return false;
   return std::all_of(now.begin(), now.end(), [&](const Mapping& part) {
     return part.inode == then.inode && part.device == then.device &&
            (then.inode == 0 || part.offset == then.offset + (part.begin - then.begin));
   });
-}
-
-// While other threads map memory, the kernel's list may lack what is there, or have it twice. What
-// went is lacking in each.
-bool is_still(const Mapping& then) {
-  for (int look = 0; look < looks_max; ++look) {
-    if (is_seen(then)) return true;
-  }
-  return false;
 }
 
 void unmap_aliases(const Range& range) {
@@ -124,6 +113,8 @@ std::vector<Mapping> mappings_of(std::uint64_t begin, std::uint64_t end) {
     mapping.is_shared = access[3] == 's';
     mapping.device = device;
     mapping.path = line.substr(static_cast<std::size_t>(path));
+    // Linux 6.18 lists a mapping twice that grows meanwhile; the later line is how it is.
+    while (!found.empty() && mapping.begin < found.back().end) found.pop_back();
     found.push_back(mapping);
   }
   return found;
@@ -178,10 +169,7 @@ int Ranges::add_registered(std::uint64_t at, std::size_t size_bytes, bool read_o
       return CUDA_ALREADY_REGISTERED;
     }
   }
-  Range made{Kind::registered, at, size_bytes, context, !read_only, {}, {}, 0};
-  for (int look = 0; look < looks_max && !cover(made.mappings, begin, end); ++look) {
-    made.mappings = mappings_of(begin, end);
-  }
+  Range made{Kind::registered, at, size_bytes, context, !read_only, {}, mappings_of(begin, end), 0};
   if (!cover(made.mappings, begin, end)) return CUDA_INVALID_VALUE;
   for (const Mapping& mapping : made.mappings) {
     if (!is_memory(mapping) || (!mapping.may_store && !read_only)) return CUDA_INVALID_VALUE;
