@@ -53,7 +53,7 @@ class KeptVersions {
   // It exists, and the slot of the one after it is open, or not.
   void note(const Catalogue& newest, bool next_is_open);
 
-  // What the newest version is, on the medium. Code::damaged.
+  // A version as its slot has it. Code::damaged.
   Result<Catalogue> read(std::uint64_t version) const;
   std::uint64_t head_incarnation() const { return head_incarnation_; }
   const Retained& retained() const { return retained_; }

@@ -150,8 +150,6 @@ Status Pool::open_successor() {
   return kept_.open_next(next_);
 }
 
-// What all forms of commit but the staged one do first: local, and before any store to a working
-// copy. A version that is not `ready` is still the one that is retracted, not the one before.
 // For people alone: where the slots have no room for the names, there are none.
 void Pool::note_unopened() {
   if (!open_.closed_has_changed()) return;
@@ -164,6 +162,8 @@ void Pool::note_unopened() {
   }
 }
 
+// What all forms of commit but the staged one do first: local, and before any store to a working
+// copy. A version that is not `ready` is still the one that is retracted, not the one before.
 VersionUnderWay Pool::begin_version(const Status& ready) {
   Status begun = ready;
   if (begun.ok()) {
