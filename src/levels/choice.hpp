@@ -37,8 +37,8 @@
 
 namespace perdure {
 
-// The version that the ranks' files give all ranks, with what is committed with it (restart.hpp,
-// levels.A5).
+// The version that the ranks' files give all ranks, with what is committed with it
+// (joined_files.hpp, levels.K5).
 struct PoolHolds {
   VersionId id;
   bool restored = false;  // what is newer was given up

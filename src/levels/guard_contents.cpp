@@ -18,7 +18,7 @@ Status damaged(const LevelFile& guard, const char* what) {
                 "; it is not a guard of Perdure or is damaged");
 }
 
-// levels.V2: the numbers that the others are found by.
+// levels.V1: the numbers that the others are found by.
 bool sane(const GuardFormat& format, std::uint64_t payload_bytes) {
   return format.members >= 2 && format.members <= group_size_max && format.rows >= 1 &&
          format.rows < format.members && format.reserved == 0 &&

@@ -4,15 +4,18 @@
 // versions.
 //
 // Invariants
-//   levels.K5  A cached file that is committed with the pool is whole in every image of a version
-//       that it belongs to: the ranks' images have it among them, up to its last byte, so that it
-//       can be brought back whatever the file itself holds (cache/part_share.hpp). An image without
-//       a file is one of a version to which the file did not belong, or at which the file has all
-//       by itself. Hence, after a restart with parts of a file left behind, or from images that
-//       have one, nothing is protected before the file is open again; and opening it is not done
-//       before a version with it is whole, where there is redundancy. What this life protected
-//       without it is protected again, as a newer image; only where this life committed the
-//       version, and has taken it, the file is kept from the next version on that is due.
+//   levels.K5  A cached file that is committed with the pool comes back with it or not at all. A
+//       pool's own version counts only where all parts of its files are on nodes of this job
+//       (part_facts.hpp, parts.F2); otherwise it is lost, with the nodes that kept the missing
+//       parts. In every image of a version that it belongs to the file is whole: the ranks' images
+//       have it among them, up to its last byte, so that it can be brought back whatever the file
+//       itself holds (cache/part_share.hpp). An image without a file is one of a version to which
+//       the file did not belong, or at which the file has all by itself. Hence, after a restart
+//       with parts of a file left behind, or from images that have one, nothing is protected before
+//       the file is open again; and opening it is not done before a version with it is whole, where
+//       there is redundancy. What this life protected without it is protected again, as a newer
+//       image; only where this life committed the version, and has taken it, the file is kept from
+//       the next version on that is due.
 //
 // Threads: the pool's caller; shares() are read by any. Failure: held(), with the name.
 #pragma once

@@ -4,10 +4,9 @@
 // pool, in the pool's directory. A rank has up to three files of each kind, and makes the next
 // version in one that nobody needs.
 //
-// Invariants
-//   levels.V1  A file whose state word is right is whole: header, payload and their checksums are
-//       durable. begin() clears the word, durably, before anything else is stored; complete()
-//       stores it after a fence.
+// A file whose state word is right is whole (sealed.hpp, levels.V1): begin() clears the word,
+// durably, before anything else is stored; complete() stores it after a fence, when header, payload
+// and their checksums are durable.
 //
 // Threads: one at a time for each file, not always the same. Failure: a file whose begin() or
 // complete() failed has no contents.

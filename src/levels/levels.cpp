@@ -173,7 +173,7 @@ void Levels::end_taking(bool whole) {
 }
 
 // [collective] All ranks have come here, and wait for one another: so what one of them decided by
-// its own clock, all do. levels.K1, levels.K4.
+// its own clock, all do. levels.K1.
 void Levels::finish_together() {
   replication_.finish(settings_.patience_ns);
   if (!replication_.members().empty()) replication_.give_up(settings_.patience_ns);

@@ -17,7 +17,9 @@
 // Invariants
 //   levels.Y1  Where there is a drain, versions of a lineage are made by one run at a time: its
 //       files on the nodes are locked, or have lost their names (pool_directory.hpp, pool.F3;
-//       commit.cpp, pool.I9), when another takes them.
+//       commit.cpp, pool.I9), when another takes them. Before anything is made of a drained version
+//       or of images, or a pool is made anew, every run that holds a lease of a drain is gone, and
+//       this run has it (lease.hpp, 1 to 3).
 //   levels.Y2  A lineage's history is its own versions, and of each ancestor those up to the one
 //       that the next lineage was made from. What an ancestor's run makes later is no part of it.
 //       `origin` says so, durably before a lease or a version names the lineage.

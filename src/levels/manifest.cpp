@@ -93,7 +93,7 @@ std::string bytes_of(const Manifest& manifest) {
   return sealed({SealedKind::manifest, manifest.job, 0, manifest.id}, payload);
 }
 
-// levels.V2: the files with their ranks, each rank of the job once; absent: that is not so.
+// levels.V1: the files with their ranks, each rank of the job once; absent: that is not so.
 std::optional<std::vector<ManifestFile>> parse_files(std::string_view rest, std::uint32_t ranks) {
   std::vector<ManifestFile> files;
   std::vector<bool> seen(ranks, false);

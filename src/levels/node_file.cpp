@@ -161,7 +161,7 @@ Status check_there(const NodeFile& there, const std::string& path, const JobReco
                 "; have it removed, or choose another directory for the level");
 }
 
-// levels.V2: images of ranks of this job, in order, beside each other up to the end of the file.
+// levels.V1: images of ranks of this job, in order, beside each other up to the end of the file.
 std::optional<std::vector<NodeImage>> parse_list(std::string_view list, std::uint32_t ranks,
                                                  std::uint64_t file_bytes) {
   std::vector<NodeImage> images;

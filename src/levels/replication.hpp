@@ -10,10 +10,9 @@
 //   whole       image and guard are; without a failure group the image
 //   failed      of which failure() says why
 //
-// Invariants
-//   levels.K4  When an exchange fails, there is no redundancy for the rest of the run: a message
-//       that nobody waits for any more would be taken for one of the next. What was whole stays,
-//       and so do the files that messages may still be read from.
+// When an exchange fails, there is no redundancy for the rest of the run, on all ranks alike
+// (levels.hpp, levels.K1): a message that nobody waits for any more would be taken for one of the
+// next. What was whole stays, and so do the files that messages may still be read from.
 //
 // Threads: the pool's caller, and one of its own. Failure: kept; of stop() a sentence on stderr.
 #pragma once
@@ -65,17 +64,17 @@ class Replication {
   void slice();
   // Until nothing is on its way on this rank, or patience is over.
   void finish(std::uint64_t patience_ns);
-  // After finish(): what is still not whole has failed, so that levels.K4 follows on all ranks.
+  // After finish(): what is still not whole has failed, so that levels.K1 follows on all ranks.
   void give_up(std::uint64_t patience_ns);
   // Whatever the phase is, it is over: another rank may have failed while this one still copies.
   void end();
-  // levels.K4, after end() or give_up(): the files stay as they are.
+  // levels.K1, after end() or give_up(): the files stay as they are.
   void abandon();
   // The same, and there is no redundancy any more. A failure is reported by the rank that has it.
   void stop(const std::string& why);
   // Why there is no redundancy any longer, once.
   Status take_stop() { return std::exchange(stopped_, Status::success()); }
-  // levels.K4.
+  // levels.K1.
   bool reads_files_for_good() const { return !abandoned_.empty(); }
   // That the program waited in release(), slice() and finish().
   std::uint64_t waited_ns() const { return waited_ns_; }
@@ -99,7 +98,7 @@ class Replication {
   Scheme scheme_;                // of as many as there are members
   std::uint64_t sliced_ns_ = 0;  // when the last slice ended
   std::uint64_t waited_ns_ = 0;
-  std::vector<std::unique_ptr<Exchange>> abandoned_;  // levels.K4
+  std::vector<std::unique_ptr<Exchange>> abandoned_;  // levels.K1
   Status stopped_;
 
   std::mutex exchange_mutex_;  // of what advances the exchange; before mutex_

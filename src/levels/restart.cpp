@@ -72,7 +72,7 @@ Result<std::unique_ptr<Pool>> Restart::open_found(const OpenOptions& options) {
   return open_pool_of(directory_, group_, with, std::move(version));
 }
 
-// levels.A5.
+// levels.K5.
 Status Restart::check_parts(const Pool& pool) const {
   if (pool.is_changing()) return Status::success();
   std::uint64_t words[] = {pool.of_image() ? 1U : 0U};
@@ -227,7 +227,7 @@ Result<LevelChoice> Restart::choose(const Census* nodes, const std::optional<Poo
 Result<std::string> Restart::bring_back(Census census, const std::optional<PoolHolds>& pool) {
   PERDURE_TRY(drop_damaged(census));
   PERDURE_TRY_ASSIGN(const LevelChoice choice, choose(&census, pool));
-  if (choice.images) PERDURE_TRY(leased_.clear(nullptr));  // levels.A7
+  if (choice.images) PERDURE_TRY(leased_.clear(nullptr));  // levels.Y1
   PERDURE_TRY_ASSIGN(auto brought, use_drained(&census, pool));
   if (brought.empty() && (choice.images || !pool)) {
     PERDURE_TRY_ASSIGN(brought, use_images(census, choice.images));
@@ -279,7 +279,7 @@ void Restart::note_fork(const LeasedDrain& leased, const DrainOffer& offer, Vers
                 ", which is not part of it and stays", instead));
 }
 
-// If a drained version is the choice. levels.A7: what was found before the other runs were gone is
+// If a drained version is the choice. levels.Y1: what was found before the other runs were gone is
 // looked for again.
 Result<std::string> Restart::use_drained(const Census* nodes,
                                          const std::optional<PoolHolds>& pool) {

@@ -12,19 +12,12 @@
 // Which version counts is said by choice.hpp, from what is whole.
 //
 // Invariants
-//   levels.A5  The pool's version counts only if what is committed with it can go back to it: all
-//       parts of its cached files are on nodes of this job (part_facts.hpp, parts.F2), or the
-//       version was brought back from images, which have the files (joined_files.hpp, levels.K5).
-//       Otherwise it is lost, with the nodes that kept the missing parts.
 //   levels.A8  Damage is never passed over without a word. If a rank's file is damaged, and not
 //       lost, and what other levels have is older than what it holds, the start is refused, and
 //       says what it is and how to have it, unless an older version was asked for
 //       (PERDURE_ALLOW_OLDER). Its header and its data are alike. The file is kept. An image, guard
 //       or drained version that is damaged counts as lost, and is reported: its data are read
 //       before it is chosen, or else the next one is.
-//   levels.A7  Before anything is made of a drained version or, where there is a drain, of images,
-//       or a pool is made anew, every run that holds a lease of a drain is gone, and this run has
-//       it (lease.hpp, 1 to 3).
 //
 // What does not count, as a later start gave it up (levels.hpp, levels.K3), is reported. If nothing
 // newer can be had, as the drain from which that start went on can't be read, the start is refused,

@@ -43,7 +43,7 @@ Result<std::optional<Seal>> look(std::uint64_t size, SealedHeaderFormat& format,
   return std::optional<Seal>(std::move(seal));
 }
 
-// levels.V2: what a header with the right checksum says.
+// levels.V1: what a header with the right checksum says.
 bool believable(const SealedHeaderFormat& format, SealedKind kind, std::uint32_t rank) {
   return format.format_version == sealed_version &&
          format.kind == static_cast<std::uint32_t>(kind) && format.rank == rank &&

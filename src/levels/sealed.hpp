@@ -13,10 +13,12 @@
 //   origin  of a level: what a lineage was made from (lineage.hpp)
 //
 // Invariants
-//   levels.V2  What is read is not trusted: a header that is wrong makes a file without contents,
-//       and whoever reads the payload compares it with its checksums. So it is with ranks, offsets,
-//       lengths and checksums in a payload, before they are used: a manifest must name each rank
-//       once, and node files of the length and with the checksum that it says.
+//   levels.V1  What is taken from a sealed file is what was sealed, whole. A writer seals last: a
+//       level file's state word (level_file.cpp), the name of a drained one (manifest.hpp). A
+//       reader trusts nothing: a header that is wrong makes a file without contents, and whoever
+//       reads the payload compares it with its checksums. So it is with ranks, offsets, lengths and
+//       checksums in a payload, before they are used: a manifest must name each rank once, and node
+//       files of the length and with the checksum that it says.
 //
 // Threads: pure. Failure: see read_seal().
 #pragma once

@@ -293,7 +293,7 @@ Status Verification::read_all(const Manifest& manifest) {
   return Status::success();
 }
 
-// restart.hpp, levels.A5.
+// joined_files.hpp, levels.K5.
 std::string Verification::missing_without(VersionId held,
                                           const std::set<std::uint32_t>& lost) const {
   if (of_image_) return "";
@@ -302,7 +302,7 @@ std::string Verification::missing_without(VersionId held,
       census_.parts_where([&](std::uint32_t node) { return !lost.contains(node); }), version);
 }
 
-// restart.hpp, levels.A5.
+// joined_files.hpp, levels.K5.
 LevelChoice Verification::choose_without(const std::set<std::uint32_t>& lost) const {
   const Census left = census_.without(lost);
   Holdings holdings;

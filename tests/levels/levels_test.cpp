@@ -254,7 +254,7 @@ TEST_F(LevelsOfJobs, a_rank_without_an_answer_takes_what_the_others_take_and_say
   }
 }
 
-// Nobody waits for what is left of it, so no later version may be exchanged: levels.K4.
+// Nobody waits for what is left of it, so no later version may be exchanged: levels.K1.
 TEST_F(LevelsOfJobs, a_version_that_does_not_come_to_other_nodes_in_time_is_the_last_to_go_there) {
   levels_ = "redundancy=partner;every=1;drain=" + node(9) + ";patience=1s";
   fs::create_directories(node(9));
