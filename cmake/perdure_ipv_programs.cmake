@@ -82,8 +82,7 @@ function(perdure_ipv_programs name library)
   endforeach()
   perdure_ipv_objects(${name} misses ${ARGN})
   perdure_program(${name}_misses EXCLUDE_FROM_ALL ${objects}
-                  LIBS ${library} npb_state perdure_redirected)
-  set_target_properties(${name}_misses PROPERTIES LINKER_LANGUAGE CXX)
+                  LIBS ${library} npb_state perdure_redirected PROPERTIES LINKER_LANGUAGE CXX)
   add_dependencies(${name}_misses build_cache_model)
 endfunction()
 
@@ -91,8 +90,8 @@ endfunction()
 # pool lies on a device that crashes (tests/ipv/crash_program.cpp).
 function(perdure_crashing_program name made)
   get_target_property(objects build_${made} OBJECTS)
-  perdure_program(${name} ${objects} LIBS ${ARGN} npb_state perdure_crashing)
-  set_target_properties(${name} PROPERTIES LINKER_LANGUAGE CXX)
+  perdure_program(${name} ${objects} LIBS ${ARGN} npb_state perdure_crashing
+                  PROPERTIES LINKER_LANGUAGE CXX)
 endfunction()
 
 # perdure_ipv_crash_program(NAME LIBRARY OPTION …): NAME_crash, NAME_ipv that crashes. OPTION sets

@@ -72,44 +72,51 @@ function(perdure_include_root root name)
   file(CREATE_LINK ${CMAKE_CURRENT_SOURCE_DIR} ${root}/${name} SYMBOLIC)
 endfunction()
 
-# perdure_program(NAME source … [LIBS …] [OPTIONS …] [DEFINITIONS …] [INCLUDES …]
-#                 [WITH function …])
-#   A program; with @ in NAME, one for each MPI flavour, which stands for @ in LIBS, too. Without
-#   LIBS it is linked with Perdure's library, the MPI, and the flags of the build. WITH functions
-#   are called for it, such as perdure_command_line.
+# perdure_program(NAME source … [what perdure_library() knows]): a program. Without LIBS it is
+# linked with Perdure's library, the MPI if there is @ in NAME, and the flags of the build.
 function(perdure_program pattern)
-  cmake_parse_arguments(arg "" "" "LIBS;OPTIONS;DEFINITIONS;INCLUDES;WITH" ${ARGN})
-  perdure_choose(flavours ${PERDURE_MPI_NAMES} IF pattern MATCHES "@" ELSE -)
   perdure_choose(perdure perdure_mpi_shared_@ perdure_mpi_@ IF pattern MATCHES "@"
                  ELSE perdure_shared)
-  perdure_choose(libraries ${arg_LIBS} IF arg_LIBS ELSE ${perdure} perdure_build_flags)
+  perdure_choose(libraries LIBS ${perdure} perdure_build_flags IF NOT "LIBS" IN_LIST ARGN)
+  perdure_target(${pattern} "" "" ${ARGN} ${libraries})
+endfunction()
+
+# perdure_library(NAME STATIC|SHARED|MODULE|OBJECT source … [PUBLIC library …] [LIBS …] [OPTIONS …]
+#                 [DEFINITIONS …] [INCLUDES …] [SYSTEM include …] [LINK option …]
+#                 [PROPERTIES name value …] [WITH function …])
+#   With the flags of the build. With @ in NAME, one for each MPI flavour, which stands for @ in
+#   sources, PUBLIC and LIBS, too. INCLUDES are PUBLIC. WITH functions are called for it, such as
+#   perdure_command_line.
+function(perdure_library pattern kind)
+  perdure_target(${pattern} ${kind} perdure_build_flags ${ARGN})
+endfunction()
+
+function(perdure_target pattern kind flags)
+  cmake_parse_arguments(arg "" ""
+    "PUBLIC;LIBS;OPTIONS;DEFINITIONS;INCLUDES;SYSTEM;LINK;PROPERTIES;WITH" ${ARGN})
+  perdure_choose(flavours ${PERDURE_MPI_NAMES} IF pattern MATCHES "@" ELSE -)
   foreach(mpi IN LISTS flavours)
     string(REPLACE "@" "${mpi}" name ${pattern})
-    string(REPLACE "@" "${mpi}" linked "${libraries}")
-    add_executable(${name} ${arg_UNPARSED_ARGUMENTS})
-    target_link_libraries(${name} PRIVATE ${linked})
+    string(REPLACE "@" "${mpi}" public "${arg_PUBLIC}")
+    string(REPLACE "@" "${mpi}" libraries "${arg_LIBS}")
+    string(REPLACE "@" "${mpi}" sources "${arg_UNPARSED_ARGUMENTS}")
+    if(kind)
+      add_library(${name} ${kind} ${sources})
+    else()
+      add_executable(${name} ${sources})
+    endif()
+    target_link_libraries(${name} PUBLIC ${public} PRIVATE ${libraries} ${flags})
     target_compile_options(${name} PRIVATE ${arg_OPTIONS})
     target_compile_definitions(${name} PRIVATE ${arg_DEFINITIONS})
-    target_include_directories(${name} PRIVATE ${arg_INCLUDES})
-    perdure_call(${name} ${arg_WITH})
-  endforeach()
-endfunction()
-
-# perdure_library(NAME STATIC|SHARED|MODULE|OBJECT source … [PUBLIC library …] [LIBS …]
-#                 [INCLUDES …] [LINK option …] [WITH function …]): with the flags of the build.
-# INCLUDES are PUBLIC.
-function(perdure_library name kind)
-  cmake_parse_arguments(arg "" "" "PUBLIC;LIBS;INCLUDES;LINK;WITH" ${ARGN})
-  add_library(${name} ${kind} ${arg_UNPARSED_ARGUMENTS})
-  target_include_directories(${name} PUBLIC ${arg_INCLUDES})
-  target_link_libraries(${name} PUBLIC ${arg_PUBLIC} PRIVATE ${arg_LIBS} perdure_build_flags)
-  target_link_options(${name} PRIVATE ${arg_LINK})
-  perdure_call(${name} ${arg_WITH})
-endfunction()
-
-function(perdure_call target)
-  foreach(function IN LISTS ARGN)
-    cmake_language(CALL ${function} ${target})
+    target_include_directories(${name} PUBLIC ${arg_INCLUDES})
+    target_include_directories(${name} SYSTEM PRIVATE ${arg_SYSTEM})
+    target_link_options(${name} PRIVATE ${arg_LINK})
+    if(arg_PROPERTIES)
+      set_target_properties(${name} PROPERTIES ${arg_PROPERTIES})
+    endif()
+    foreach(function IN LISTS arg_WITH)
+      cmake_language(CALL ${function} ${name})
+    endforeach()
   endforeach()
 endfunction()
 
