@@ -42,9 +42,14 @@ function(perdure_sources out)
   set(${out} ${sources} PARENT_SCOPE)
 endfunction()
 
-# perdure_only_if(CONDITION): leaves a CMakeLists.txt, or a function, where it does not hold.
+# perdure_only_if(CONDITION [ELSE message]): leaves a CMakeLists.txt, or a function, where it does
+# not hold, and says so.
 macro(perdure_only_if)
-  if(NOT (${ARGN}))
+  cmake_parse_arguments(only "" "" "ELSE" ${ARGN})
+  if(NOT (${only_UNPARSED_ARGUMENTS}))
+    if(only_ELSE)
+      message(STATUS ${only_ELSE})
+    endif()
     return()
   endif()
 endmacro()
