@@ -42,6 +42,22 @@ function(perdure_sources out)
   set(${out} ${sources} PARENT_SCOPE)
 endfunction()
 
+# perdure_table(TABLE TYPE SUFFIX source …): the sources in ${TABLE}, with TABLE.cpp, in whose .in
+# stand what NAME_SUFFIX() of each NAME.cpp returns, a TYPE, and the declarations of these functions.
+function(perdure_table table type suffix)
+  set(declarations "")
+  set(entries "")
+  perdure_choose(address & IF type MATCHES "&$")
+  foreach(source IN LISTS ARGN)
+    get_filename_component(name ${source} NAME_WE)
+    string(APPEND declarations "${type} ${name}_${suffix}();\n")
+    list(APPEND entries "${address}${name}_${suffix}()")
+  endforeach()
+  list(JOIN entries ", " entries)
+  configure_file(${table}.cpp.in ${table}.cpp @ONLY)
+  set(${table} ${ARGN} ${CMAKE_CURRENT_BINARY_DIR}/${table}.cpp PARENT_SCOPE)
+endfunction()
+
 # perdure_only_if(CONDITION [ELSE message]): leaves a CMakeLists.txt, or a function, where it does
 # not hold, and says so.
 macro(perdure_only_if)
