@@ -43,7 +43,7 @@ function(perdure_sources out)
 endfunction()
 
 # perdure_table(TABLE TYPE SUFFIX source …): the sources in ${TABLE}, with TABLE.cpp, in whose .in
-# stand what NAME_SUFFIX() of each NAME.cpp returns, a TYPE, and the declarations of these functions.
+# stand the @entries@, what NAME_SUFFIX() of each NAME.cpp returns, a TYPE, and the @declarations@.
 function(perdure_table table type suffix)
   set(declarations "")
   set(entries "")
