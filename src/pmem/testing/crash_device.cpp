@@ -93,6 +93,7 @@ void CrashDevice::load(std::span<const std::byte> image) {
     line.pending.clear();
     line.flushed = 0;
   }
+  unfenced_.clear();
 }
 
 DeviceDescription CrashDevice::describe() const {
@@ -108,7 +109,7 @@ Status CrashDevice::resize(std::uint64_t size_bytes) {
 void CrashDevice::store(std::uint64_t offset, const void* source, std::size_t count) {
   const std::lock_guard<std::recursive_mutex> lock(mutex_);
   PERDURE_ASSERT(offset + count <= size_bytes_);
-  note_direct_stores();
+  note_direct_stores_before(offset, count);
   std::copy_n(static_cast<const std::byte*>(source), count, volatile_ + offset);
   counters_.stored_bytes += count;
   if (!records_) return;
@@ -132,7 +133,7 @@ void CrashDevice::copy(std::uint64_t offset, const void* source, std::size_t cou
 void CrashDevice::flush(std::uint64_t offset, std::size_t count) {
   if (count == 0) return;
   const std::lock_guard<std::recursive_mutex> lock(mutex_);
-  note_direct_stores();
+  note_direct_stores_before(offset, count);
   counters_.flush_calls += 1;
   if (!records_) return;
   if (forgotten_flushes != 0 && counters_.flush_calls % forgotten_flushes == 0) return;
@@ -140,31 +141,31 @@ void CrashDevice::flush(std::uint64_t offset, std::size_t count) {
   for (std::uint64_t index = offset / line_bytes_; index <= last; ++index) {
     lines_[index].flushed = lines_[index].pending.size();
     lines_[index].flusher = std::this_thread::get_id();
+    unfenced_.push_back(index);
     counters_.flushed_bytes += line_bytes_;
   }
 }
 
 Status CrashDevice::fence() {
   const std::lock_guard<std::recursive_mutex> lock(mutex_);
-  note_direct_stores();
-  if (on_fence) on_fence(*this);
+  if (on_fence) {
+    note_direct_stores(0, size_bytes_);
+    on_fence(*this);
+  }
   const std::uint64_t call = ++counters_.fence_calls;
-  if (call >= failing_fence && call - failing_fence < failing_fences && failing_fence != 0) {
-    for (Line& line : lines_) {
-      if (line.flusher == std::this_thread::get_id()) line.flushed = 0;
-    }
-    return {Code::io_error, "the fence failed"};
-  }
-  for (Line& line : lines_) {
-    if (line.flusher != std::this_thread::get_id()) continue;
-    for (std::size_t i = 0; i < line.flushed; ++i) {
-      put_word(durable_, line.pending[i].word, line.pending[i].value);
-    }
-    line.pending.erase(line.pending.begin(),
-                       line.pending.begin() + static_cast<std::ptrdiff_t>(line.flushed));
+  const bool fails =
+      call >= failing_fence && call - failing_fence < failing_fences && failing_fence != 0;
+  std::erase_if(unfenced_, [&](std::uint64_t index) {
+    Line& line = lines_[index];
+    if (line.flusher != std::this_thread::get_id()) return false;
+    const auto end = line.pending.begin() + static_cast<std::ptrdiff_t>(fails ? 0 : line.flushed);
+    std::for_each(line.pending.begin(), end,
+                  [&](const WordStore& store) { put_word(durable_, store.word, store.value); });
+    line.pending.erase(line.pending.begin(), end);
     line.flushed = 0;
-  }
-  return Status::success();
+    return true;
+  });
+  return fails ? Status(Code::io_error, "the fence failed") : Status::success();
 }
 
 void CrashDevice::log_word(std::uint64_t word) {
@@ -173,12 +174,21 @@ void CrashDevice::log_word(std::uint64_t word) {
   put_word(shadow_, word, value);
 }
 
-void CrashDevice::note_direct_stores() {
-  if (!records_) return;
-  if (std::memcmp(volatile_, shadow_.data(), size_bytes_) == 0) return;
-  for (std::uint64_t word = 0; word * word_bytes < size_bytes_; ++word) {
+void CrashDevice::note_direct_stores(std::uint64_t begin, std::uint64_t end) {
+  if (!records_ || std::memcmp(volatile_ + begin, shadow_.data() + begin, end - begin) == 0) return;
+  for (std::uint64_t word = begin / word_bytes; word * word_bytes < end; ++word) {
     if (load_word(volatile_, word) != load_word(shadow_.data(), word)) log_word(word);
   }
+}
+
+void CrashDevice::note_direct_stores_before(std::uint64_t offset, std::size_t count) {
+  if (on_fence) {
+    note_direct_stores(0, size_bytes_);
+    return;
+  }
+  const std::uint64_t begin = std::min(offset / line_bytes_ * line_bytes_, size_bytes_);
+  const std::uint64_t end = (offset + count + line_bytes_ - 1) / line_bytes_ * line_bytes_;
+  note_direct_stores(begin, std::min(end, size_bytes_));
 }
 
 std::vector<CrashDevice::Unit> CrashDevice::units(AtomicityModel model) {
@@ -221,7 +231,7 @@ ImageCount CrashDevice::for_each_image(AtomicityModel model, std::uint64_t bound
                                        std::uint64_t seed, const ImageFunction& function) {
   PERDURE_ASSERT(records_);
   const std::lock_guard<std::recursive_mutex> lock(mutex_);
-  note_direct_stores();
+  note_direct_stores(0, size_bytes_);
   const std::vector<Unit> all = units(model);
   const auto radix = [&all](std::size_t i) {
     return static_cast<std::uint32_t>(all[i].choices.size());

@@ -5,7 +5,9 @@
 //
 // It keeps the volatile image (what base() shows), the durable one, and per line the stores that
 // are in the volatile image only. Stores through the device are known in order; stores made
-// directly through base() are found by comparison and taken as one store per changed word.
+// directly through base() are found by comparison and taken as one store per changed word. With
+// `on_fence` each verb compares the whole device; without, where nobody asks for images between
+// verbs, a verb compares its own lines only: what is durable is the same.
 //
 // At each fence, before it takes effect, `on_fence` is called: a crash at that moment, or at any
 // moment since the fence before, leaves the durable image plus some of the pending stores:
@@ -110,7 +112,8 @@ class CrashDevice final : public Device {
 
   CrashDevice(std::uint64_t size_bytes_max, std::size_t line_bytes, bool as_file, bool records);
 
-  void note_direct_stores();
+  void note_direct_stores(std::uint64_t begin, std::uint64_t end);
+  void note_direct_stores_before(std::uint64_t offset, std::size_t count);
   void log_word(std::uint64_t word);
   std::vector<Unit> units(AtomicityModel model);
   void apply(const std::vector<Unit>& units, const std::vector<std::uint32_t>& chosen,
@@ -127,6 +130,7 @@ class CrashDevice final : public Device {
   std::vector<std::byte> shadow_;  // durable_ with all logged stores applied
   std::vector<std::byte> durable_;
   std::vector<Line> lines_;
+  std::vector<std::uint64_t> unfenced_;  // lines that were flushed since their thread's last fence
   DeviceCounters counters_;
 };
 
