@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import BUILD
+from conftest import BUILD, SLOW
 from perdure.programs import ProgramFailed, find_program, make_program
 from perdure_bench import ipv, ipv_misses, ipv_programs, ipv_views
 from perdure_bench.ipv_misses import FULL, NONE, QUICK, WAYS, Case, Counts, counts_of
@@ -208,9 +208,14 @@ def test_model_counts_what_cachegrind_does_where_there_are_no_versions(pools):
     assert counts.last_misses == pytest.approx((long[1] - short[1]) / 2, rel=0.05)
 
 
-def test_model_tells_versions_apart_and_leaves_the_program_its_answer(pools):
-    made = program("npb_sp_misses", make_program)
-    (case,) = ipv_misses.cases(True, ("sp",))
+@pytest.mark.parametrize("name", [
+    "mg",  # which is built already
+    pytest.param("sp", marks=pytest.mark.skipif(
+        not SLOW, reason="PERDURE_SLOW_TESTS=1 runs it")),
+])  # fmt: skip
+def test_model_tells_versions_apart_and_leaves_the_program_its_answer(pools, name):
+    made = program(f"npb_{name}_misses", make_program)
+    (case,) = ipv_misses.cases(True, (name,))
     counts = {way.name: ipv_misses.count(Path(made), case, way, QUICK, pools) for way in WAYS}
     assert counts["stream"].last_misses > counts["none"].last_misses
     assert counts["stream-evicted"].last_misses > counts["stream"].last_misses

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import BUILD, MPIS, ROOT, Ran, in_this_process
+from conftest import BUILD, MPIS, ROOT, SLOW, Ran, in_this_process
 from normal_user import MEMORY, NormalUser, folder_of_a_user
 from perdure.mpi_wrappers import Mixture
 from whole_programs import LANGUAGES, check_cmake, check_language, put_sources, skip_without
@@ -184,7 +184,12 @@ def user(tmp_path_factory) -> Iterator[NormalUser]:
         yield NormalUser(work, pools, [ROOT], {"PERDURE_BUILD": str(BUILD)}, as_root=True)
 
 
-@pytest.mark.parametrize("language", [*LANGUAGES, "ipv"])
+# test_cmake_finds_the_tree builds C++ as well, and test_install.py has both of a prefix.
+@pytest.mark.parametrize("language", [
+    pytest.param(name, marks=pytest.mark.skipif(
+        name in ("c++", "ipv") and not SLOW, reason="PERDURE_SLOW_TESTS=1 runs it"))
+    for name in (*LANGUAGES, "ipv")
+])  # fmt: skip
 def test_a_program_that_is_built_with_the_tree_survives_a_kill(user, language):
     skip_without(language)
     python = f"env PYTHONPATH=\"$(perdure config --pythonpath)\" '{sys.executable}'"
