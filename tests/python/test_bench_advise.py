@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from conftest import BUILD
+from conftest import BUILD, SLOW
 from perdure_bench.advise import (
     Filed,
     Looped,
@@ -40,6 +40,7 @@ def test_fewer_than_one_in_eight_may_be_wrong():
     assert wrong_fact(["a", "b"], 15, True).holds is None
 
 
+@pytest.mark.skipif(not SLOW, reason="PERDURE_SLOW_TESTS=1 runs it")
 def test_the_short_form_predicts_and_measures_every_program(perdure):
     stems = ("hpccg", "pagerank", "matpower", "npb", "eddy")
     missing = [stem for stem in stems if not (BUILD / "apps" / stem).is_dir()]
