@@ -41,7 +41,8 @@ def test_every_snippet_of_every_page_has_its_row():
 
 def test_every_page_with_a_session_is_done_by_a_test():
     listed = (ROOT / "tests/docs/CMakeLists.txt").read_text()
-    done = set(" ".join(re.findall(r"perdure_page_tests\(([^)]+)\)", listed)).split())
+    of_each = r"^(?:set\(pages|perdure_choose\(of_\w+) ([a-z0-9_ ]+?)(?:\)| IF )"
+    done = set(" ".join(re.findall(of_each, listed, re.M)).split())
     with_sessions = {path.stem for path in (ROOT / "docs").glob("*.md")
                      if re.search(r"^```(?:console|diff)$", path.read_text(), re.M)}
     assert with_sessions == done and len(done) > 8
