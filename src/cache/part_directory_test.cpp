@@ -16,6 +16,7 @@
 
 #include "base/checksum.hpp"
 #include "cache/part_files.hpp"
+#include "cache/part_run_note.hpp"
 #include "cache/testing/scratch_part.hpp"
 
 namespace perdure {
@@ -84,6 +85,24 @@ TEST(PartDirectory, a_part_lives_as_long_as_a_process_uses_it) {
   must(leave_part(std::move(second), false));
   EXPECT_TRUE(std::filesystem::is_empty(node.parts()));
   EXPECT_EQ(join_part(node.parts(), node.file()).status().code(), Code::not_found);
+}
+
+// A process that is killed while it removes a part leaves the note that the launcher looks for.
+TEST(PartDirectory, a_part_is_noted_for_the_launcher_until_it_is_gone) {
+  const TemporaryDirectory run;
+  const TemporaryDirectory scratch;
+  ASSERT_EQ(::setenv("PERDURE_RUN_DIR", run.path().c_str(), 1), 0);
+  std::filesystem::create_directory(scratch / "parts");
+  std::filesystem::create_directory_symlink(scratch / "parts", scratch / "link");
+  const std::string part = scratch / "link/0123456789abcdef.part";
+  std::filesystem::create_directory(part);  // can't be removed as a file
+  note_part_for_run(part, scratch / "file");
+  EXPECT_FALSE(remove_part_files(part).ok());
+  EXPECT_FALSE(std::filesystem::is_empty(run.path()));
+  std::filesystem::remove(part);
+  must(remove_part_files(part));
+  EXPECT_TRUE(std::filesystem::is_empty(run.path()));
+  ::unsetenv("PERDURE_RUN_DIR");
 }
 
 // As another user may, who can read a sticky directory. The test's own time limit ends a wait.

@@ -148,10 +148,11 @@ bool is_unborn(const std::string& path) {
 }
 
 Status remove_part_files(const std::string& path) {
-  forget_part_for_run(path);
   remove_part_note(path);  // cache.N1
   PERDURE_TRY(remove_file(path, part_trust()));
-  return remove_file(undo_file_path(path), part_trust());
+  PERDURE_TRY(remove_file(undo_file_path(path), part_trust()));
+  forget_part_for_run(path);
+  return Status::success();
 }
 
 void tidy_part_directory(LockedDirectory& locked) {

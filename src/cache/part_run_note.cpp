@@ -7,6 +7,7 @@
 #include <climits>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 
 #include "base/checksum.hpp"
 #include "base/environment.hpp"
@@ -22,9 +23,13 @@ std::string node_name() {
   return host;
 }
 
+// The same when the part is gone.
 std::string full_path(const std::string& part_file) {
-  char resolved[PATH_MAX];
-  return ::realpath(part_file.c_str(), resolved) == nullptr ? part_file : resolved;
+  const std::filesystem::path path(part_file);
+  char folder[PATH_MAX];
+  const std::string parent = path.has_parent_path() ? path.parent_path().string() : ".";
+  if (::realpath(parent.c_str(), folder) == nullptr) return part_file;
+  return std::filesystem::path(folder) / path.filename();
 }
 
 std::string note_name(const std::string& full) {

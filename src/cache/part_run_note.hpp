@@ -5,7 +5,8 @@
 //
 // A file part-HASH-NODE in PERDURE_RUN_DIR, and in PERDURE_RUN_SHARED where the job is on several
 // nodes: the name of the node, the part's file and the cached file, each ended by a zero byte. It
-// goes with the part.
+// goes after the part: a process that is killed between leaves a note of nothing, and not a part
+// that nobody looks for.
 //
 // Threads: any. Failure: none; the launcher does not hear of the part.
 #pragma once
