@@ -50,6 +50,8 @@ class ChangedPages {
   // For contents of that size, wherever they will be.
   void choose_way(std::uint64_t size_bytes);
   void set_way(Way way) { way_ = way; }
+  // Stores that nobody has followed are found by the next lacking(), whichever the way is then.
+  void compare_next() { compare_now_ = true; }
 
   // Copies that none is known of, of contents of that size.
   void begin(std::uint64_t size_bytes, std::uint64_t page_bytes, std::uint32_t copies);
