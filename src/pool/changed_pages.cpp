@@ -76,7 +76,8 @@ void ChangedPages::mark(ByteRange bytes) {
   marked_.add(bytes);
 }
 
-Status ChangedPages::collect_tracked() {
+Status ChangedPages::end_following() {
+  compare_now_ = compare_now_ || (!by_marks() && (!tracker_ || unseen_));
   return tracker_ ? tracker_->collect(changed_) : Status::success();
 }
 
@@ -88,7 +89,7 @@ Status ChangedPages::collect() {
   if (!tracker_) return Status::success();
   compare_now_ = compare_now_ || unseen_;
   unseen_ = true;  // note_unseen() may know better
-  return collect_tracked();
+  return tracker_->collect(changed_);
 }
 
 // What was not committed is stale in all copies.

@@ -50,8 +50,6 @@ class ChangedPages {
   // For contents of that size, wherever they will be.
   void choose_way(std::uint64_t size_bytes);
   void set_way(Way way) { way_ = way; }
-  // Stores that nobody has followed are found by the next lacking(), whichever the way is then.
-  void compare_next() { compare_now_ = true; }
 
   // Copies that none is known of, of contents of that size.
   void begin(std::uint64_t size_bytes, std::uint64_t page_bytes, std::uint32_t copies);
@@ -78,8 +76,9 @@ class ChangedPages {
   void mark(ByteRange bytes);
   // Finds what changed since the last call, and watches it again.
   Status collect();
-  // What the tracker alone says.
-  Status collect_tracked();
+  // Before the contents are followed anew, or in another way: what is known of stores so far. Those
+  // that nobody has followed, or that may have gone unseen, are found by the next lacking().
+  Status end_following();
   // Whether stores after the last collect() may go unseen: then the next version compares.
   void note_unseen(bool unseen) { unseen_ = unseen; }
 

@@ -423,8 +423,7 @@ Status VersionedArray::resize_buffer(std::byte* given, const ArrayEntry& entry,
   const bool moves = given != nullptr || made.is_there();
   std::byte* const at = given != nullptr ? given : moves ? made.at() : memory_.at();
   other_contents = at != memory_.at() && !made.is_there();
-  if (changes_ && !other_contents) other_contents = !changes_->collect_tracked().ok();
-  if (changes_ && way == ChangedPages::Way::comparison) changes_->compare_next();
+  if (changes_ && !other_contents) other_contents = !changes_->end_following().ok();
   if (Status followed = follow(at, size); !followed.ok()) {
     changes_->follow_again(memory_.at(), before, way);
     return followed;
