@@ -96,7 +96,7 @@ class Distance {
   Distance(Loop& loop, ScalarEvolution& evolution)
       : loop_(loop),
         evolution_(evolution),
-        where_(loop.getLoopPreheader()->getTerminator()),
+        where_(loop.getLoopPredecessor()->getTerminator()),
         expander_(evolution, where_->getDataLayout(), "fetch_ahead"),
         builder_(where_) {
     llvm::Type* word = builder_.getInt64Ty();
@@ -146,7 +146,7 @@ class Distance {
 }  // namespace
 
 void fetch_ahead(Loop& loop, ScalarEvolution& evolution) {
-  if (loop.getLoopPreheader() == nullptr) return;
+  if (loop.getLoopPredecessor() == nullptr) return;
   const Streams streams(loop, evolution);
   if (streams.found().size() > streams_max) return;
   Distance distance(loop, evolution);

@@ -35,17 +35,15 @@ struct BoxValues {
     Value* one;
     Value* other;
   };
-  Value* first = nullptr;               // pointer
-  Value* row_first = nullptr;           // in front of the row's loop: where the row begins
-  std::vector<Pair> dimensions;         // count and stride
-  std::vector<Pair> others;             // low and high
-  Value* wanted = nullptr;              // 1 bit: whether the conditions hold
-  llvm::AllocaInst* memory = nullptr;   // struct perdure_ipv_box
-  llvm::AllocaInst* ranges = nullptr;   // of others; null: there are none
-  llvm::AllocaInst* through = nullptr;  // 1: a row was stored to through the cache
-  llvm::StoreInst* through_at_first = nullptr;
-  Value* load = nullptr;  // the answer
+  Value* first = nullptr;              // pointer
+  std::vector<Pair> dimensions;        // count and stride
+  std::vector<Pair> others;            // low and high
+  Value* wanted = nullptr;             // 1 bit: whether the conditions hold
+  llvm::AllocaInst* memory = nullptr;  // struct perdure_ipv_box
+  llvm::AllocaInst* ranges = nullptr;  // of others; null: there are none
+  Value* load = nullptr;               // the answer
   Value* how = nullptr;
+  llvm::CallInst* end = nullptr;
 };
 
 class Emitter {
@@ -117,10 +115,8 @@ class Emitter {
       values.others.push_back({low, expand(range.high, where, word_)});
     }
     values.wanted = expand(box.conditions, where);
-    values.row_first = expand(box.row->first, box.site->where(), pointer_);
     IRBuilder<> builder(&*analyses_.function.getEntryBlock().getFirstInsertionPt());
     values.memory = builder.CreateAlloca(type_, nullptr, "ipv.box");
-    values.through = builder.CreateAlloca(word_, nullptr, "ipv.through");
     if (values.others.empty()) return;
     llvm::Type* ranges = llvm::ArrayType::get(word_, 2 * values.others.size());
     values.ranges = builder.CreateAlloca(ranges, nullptr, "ipv.others");
@@ -177,7 +173,6 @@ class Emitter {
 
   void emit_begin(Instruction* where, BoxValues& values) {
     HookBuilder before(where);
-    values.through_at_first = before.CreateStore(before.getInt64(1), values.through);
     llvm::BasicBlock* head = where->getParent();
     HookBuilder builder(split(is_candidate(before, values), where));
     builder.SetCurrentDebugLocation(where->getStableDebugLoc());
@@ -207,36 +202,27 @@ class Emitter {
     HookBuilder before(where);
     HookBuilder builder(split(before.CreateIsNotNull(values.how), where));
     builder.SetCurrentDebugLocation(box.place()->getStableDebugLoc());
-    Value* asked = is_past_cache(builder, values);
-    Value* all = builder.CreateIsNull(builder.CreateLoad(word_, values.through));
     const auto end = module_.getOrInsertFunction(
         "perdure_ipv_box_end",
         llvm::FunctionType::get(builder.getVoidTy(), {pointer_, builder.getInt32Ty()}, false));
-    Value* past = builder.CreateZExt(builder.CreateAnd(asked, all), builder.getInt32Ty());
-    builder.CreateCall(end, {values.memory, past})->setDoesNotThrow();
-  }
-
-  static Value* is_past_cache(IRBuilder<>& builder, const BoxValues& values) {
-    return builder.CreateICmpEQ(values.how, builder.getInt64(PERDURE_IPV_BOX_PAST_CACHE));
+    values.end = builder.CreateCall(end, {values.memory, builder.getInt32(0)});
+    values.end->setDoesNotThrow();
   }
 
   void version(Loop* loop, const std::vector<size_t>& of_loop) {
     std::vector<VersionedRow> rows;
     for (const size_t i : of_loop) {
-      IRBuilder<> builder(loop->getLoopPreheader()->getTerminator());
-      rows.push_back({boxes_[i].row, values_[i].row_first, values_[i].load,
-                      builder.CreateZExt(is_past_cache(builder, values_[i]), word_)});
+      IRBuilder<> builder(boxes_[i].place());
+      rows.push_back(
+          {boxes_[i].row, boxes_[i].place(), values_[i].load,
+           builder.CreateICmpEQ(values_[i].how, builder.getInt64(PERDURE_IPV_BOX_PAST_CACHE))});
     }
     const std::vector<Value*> past_cache = version_loop(analyses_, loop, rows);
     for (size_t i = 0; i < of_loop.size(); ++i) {
       if (past_cache[i] == nullptr) continue;
-      const BoxValues& values = values_[of_loop[i]];
-      values.through_at_first->setOperand(0, llvm::ConstantInt::get(word_, 0));
-      llvm::BasicBlock* exit = llvm::cast<Instruction>(past_cache[i])->getParent();
-      IRBuilder<> builder(&*exit->getFirstInsertionPt());
-      Value* before = builder.CreateLoad(word_, values.through);
-      Value* through = builder.CreateZExt(builder.CreateNot(past_cache[i]), word_);
-      builder.CreateStore(builder.CreateOr(before, through), values.through);
+      llvm::CallInst* end = values_[of_loop[i]].end;
+      IRBuilder<> builder(end);
+      end->setArgOperand(1, builder.CreateZExt(past_cache[i], builder.getInt32Ty()));
     }
   }
 

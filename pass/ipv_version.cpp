@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "ipv_version.hpp"
 
-#include "ipv_past_cache.hpp"
+#include "past_cache.hpp"
 #include "perdure/perdure_ipv_abi.h"
 
+#include <llvm/ADT/SmallPtrSet.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/Transforms/Utils/BasicBlockUtils.h>
 #include <llvm/Transforms/Utils/Cloning.h>
@@ -24,18 +25,20 @@ constexpr size_t past_cache_instructions_max = 60;
 class Versioner {
  public:
   Versioner(Analyses& analyses, Loop* loop, const std::vector<VersionedRow>& rows)
-      : analyses_(analyses), loop_(loop), rows_(rows) {}
+      : analyses_(analyses), loop_(loop), rows_(rows), marks_(*analyses.function.getParent()) {}
 
   std::vector<Value*> run() {
     std::vector<Value*> taken(rows_.size());
     const bool shifted = reads_rows();
     const bool past_cache = may_pass_cache();
     if (!shifted && !past_cache) return taken;
+    const PastCacheSite site = marks_.new_site();
+    Value* past = past_cache ? may_run_past_cache(site) : nullptr;  // before blocks are split
     llvm::BasicBlock* before = loop_->getLoopPreheader();
     llvm::BasicBlock* own = split_before_end(before);
     if (shifted) choose_shifted(split_before_end(before), own);
-    Value* past = past_cache ? choose_past_cache(before) : nullptr;
     analyses_.dominators.changeImmediateDominator(loop_->getExitBlock(), before);
+    if (past_cache) choose_past_cache(before, site, past);
     for (size_t i = 0; i < rows_.size(); ++i) {
       if (goes_past_cache(rows_[i])) taken[i] = past;
     }
@@ -160,6 +163,9 @@ class Versioner {
     const llvm::DataLayout& layout = module.getDataLayout();
     if (!PastCacheMarks::possible(module)) return false;
     if (rows_.size() > past_cache_rows_max) return false;
+    for (const VersionedRow& row : rows_) {
+      if (row.place != rows_.front().place) return false;
+    }
     size_t instructions = 0;
     for (const llvm::BasicBlock* block : loop_->blocks()) instructions += block->size();
     if (instructions > past_cache_instructions_max) return false;
@@ -174,29 +180,53 @@ class Versioner {
     });
   }
 
-  Value* choose_past_cache(llvm::BasicBlock* before) {
+  // In front of the nest: the version is trusted, and the runtime would have all its rows so.
+  Value* may_run_past_cache(PastCacheSite site) {
+    Instruction* place = rows_.front().place;
+    Value* may = marks_.is_trusted(place, site);
+    for (const VersionedRow& row : rows_) {
+      if (goes_past_cache(row)) may = IRBuilder<>(place).CreateAnd(may, row.past_cache);
+    }
+    return may;
+  }
+
+  void choose_past_cache(llvm::BasicBlock* before, PastCacheSite site, Value* may) {
     llvm::ValueToValueMapTy map;
-    Loop* loop = copy_loop(before, map);
+    Loop* copy = copy_loop(before, map);
     // Memory is what it waits for.
-    llvm::addStringMetadataToLoop(loop, "llvm.loop.interleave.count", 1);
-    PastCacheLoop copy(analyses_, *loop);
-    std::vector<PastCacheRow> wanted;
+    llvm::addStringMetadataToLoop(copy, "llvm.loop.interleave.count", 1);
+    llvm::SmallPtrSet<const Value*, 8> stores;
     for (const VersionedRow& row : rows_) {
       if (!goes_past_cache(row)) continue;
-      PastCacheRow& one = wanted.emplace_back();
-      one.first = row.first;
-      one.wanted = row.past_cache;
-      one.step = row.row->step;
-      for (const Access& access : row.row->stores) {
-        one.stores.push_back(llvm::cast<llvm::StoreInst>(static_cast<Value*>(map[access.at])));
+      for (const Access& access : row.row->stores) stores.insert(map[access.at]);
+    }
+    put_into_scopes(*copy, stores);
+    Instruction* branch = before->getTerminator();
+    IRBuilder<>(branch).CreateCondBr(may, copy->getLoopPreheader(), branch->getSuccessor(0));
+    branch->eraseFromParent();
+    llvm::BasicBlock* end = llvm::SplitCriticalEdge(
+        copy->getExitingBlock(), loop_->getExitBlock(),
+        llvm::CriticalEdgeSplittingOptions(&analyses_.dominators, &analyses_.loops)
+            .setPreserveLCSSA());
+    marks_.begin(copy->getLoopPreheader()->getTerminator(), site);
+    marks_.end(end->getTerminator());
+  }
+
+  static void put_into_scopes(Loop& copy, const llvm::SmallPtrSetImpl<const Value*>& stores) {
+    for (llvm::BasicBlock* block : copy.blocks()) {
+      for (Instruction& instruction : *block) {
+        if (!instruction.mayWriteToMemory()) continue;
+        PastCacheMarks::put_into(instruction, stores.contains(&instruction)
+                                                  ? PastCacheScope::row
+                                                  : PastCacheScope::other);
       }
     }
-    return copy.run(before, wanted);
   }
 
   Analyses& analyses_;
   Loop* loop_;
   const std::vector<VersionedRow>& rows_;
+  PastCacheMarks marks_;
 };
 
 }  // namespace

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Further versions of a row loop: one whose loads of the rows have the differences added, for when
-// one of them is not 0, and one that also stores past the cache (ipv_past_cache.hpp). Each is made
+// one of them is not 0, and one that also stores past the cache (past_cache.hpp). Each is made
 // only where it differs: without loads of a row there is none with differences.
 //
 // Both run only in boxes that were announced: elsewhere the difference is 0, and nobody wants rows
@@ -14,16 +14,16 @@
 
 namespace perdure::ipv {
 
-// A row as values in front of its loop. `row` is of the loop itself, not of a copy.
+// A row of the loop itself, not of a copy, with values in front of its nest.
 struct VersionedRow {
   const Row* row = nullptr;
-  llvm::Value* first = nullptr;            // pointer
+  llvm::Instruction* place = nullptr;      // in front of the nest
   llvm::Value* load_difference = nullptr;  // 64 bits
-  llvm::Value* past_cache = nullptr;       // 64 bits: not 0 if the runtime would have it so
+  llvm::Value* past_cache = nullptr;       // 1 bit: the runtime would have it so
 };
 
-// In LCSSA form. Returns of each row whether it was stored past the cache, in the exit block; null:
-// never.
+// In LCSSA form. Returns of each row whether it is stored past the cache, in front of the nest;
+// null: never.
 std::vector<llvm::Value*> version_loop(Analyses& analyses, llvm::Loop* loop,
                                        const std::vector<VersionedRow>& rows);
 

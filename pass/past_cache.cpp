@@ -12,6 +12,7 @@
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/TargetParser/Triple.h>
 #include <llvm/Transforms/Scalar/SimplifyCFG.h>
+#include <llvm/Transforms/Utils/BasicBlockUtils.h>
 
 #include <map>
 #include <set>
@@ -137,83 +138,68 @@ class Region {
   std::vector<llvm::BasicBlock*> open_;
 };
 
-// Whether the store's address is a multiple of 16, as that of one of `pointers` is.
-bool is_aligned(const StoreInst& store, llvm::ArrayRef<llvm::Value*> pointers,
-                llvm::ScalarEvolution& evolution) {
-  const llvm::SCEV* address =
-      evolution.getSCEV(const_cast<llvm::Value*>(store.getPointerOperand()));
-  for (llvm::Value* pointer : pointers) {
-    const llvm::SCEV* distance = evolution.getMinusSCEV(address, evolution.getSCEV(pointer));
-    if (llvm::isa<llvm::SCEVCouldNotCompute>(distance)) continue;
-    if (evolution.getMinTrailingZeros(distance) >= 4) return true;
-  }
-  return false;
+void mark_made(Instruction& made) {
+  made.setMetadata(made_kind, llvm::MDNode::get(made.getContext(), {}));
 }
 
-// The stores that take the place of one. Of vectors there are non-temporal ones where 16 bytes are
-// aligned; of less only movnti, which LLVM 19 does not choose for the bits of a float, so it is
-// asked for by name.
-class StoresPastCache {
- public:
-  explicit StoresPastCache(StoreInst& store) : store_(store), builder_(&store) {}
+// LLVM 19 does not choose movnti for the bits of a float, so it is asked for by name.
+void store_word(IRBuilder<>& builder, llvm::Value* value, llvm::Value* place, const char* code) {
+  auto* type =
+      llvm::FunctionType::get(builder.getVoidTy(), {place->getType(), value->getType()}, false);
+  auto* call = builder.CreateCall(
+      llvm::InlineAsm::get(type, code, "r,r,~{memory}", /*hasSideEffects=*/true), {place, value});
+  call->setDoesNotThrow();
+  mark_made(*call);
+}
 
-  void emit(bool aligned) {
-    llvm::Value* value = store_.getValueOperand();
-    Type* type = value->getType();
-    const uint64_t bytes = store_.getDataLayout().getTypeStoreSize(type).getFixedValue();
-    if (bytes == 4) {
-      integer(as(builder_.getInt32Ty()), 0, "movntil");
-    } else if (bytes == 8) {
-      integer(as(builder_.getInt64Ty()), 0, "movntiq");
-    } else {
-      words(as(llvm::FixedVectorType::get(builder_.getInt64Ty(), static_cast<unsigned>(bytes / 8))),
-            bytes / 8, aligned);
-    }
-    store_.eraseFromParent();
-  }
-
- private:
-  llvm::Value* as(Type* type) {
-    llvm::Value* value = store_.getValueOperand();
-    if (value->getType()->isPointerTy()) return builder_.CreatePtrToInt(value, type);
-    return builder_.CreateBitCast(value, type);
-  }
-
-  llvm::Value* at(uint64_t offset) {
-    return builder_.CreateConstGEP1_64(builder_.getInt8Ty(), store_.getPointerOperand(), offset);
-  }
-
-  void integer(llvm::Value* value, uint64_t offset, llvm::StringRef instruction) {
-    llvm::Value* place = at(offset);
-    auto* type =
-        llvm::FunctionType::get(builder_.getVoidTy(), {place->getType(), value->getType()}, false);
-    auto* code = llvm::InlineAsm::get(type, (instruction + " $1, ($0)").str(), "r,r,~{memory}",
-                                      /*hasSideEffects=*/true);
-    auto* call = builder_.CreateCall(code, {place, value});
-    call->setDoesNotThrow();
-    call->setMetadata(made_kind, llvm::MDNode::get(call->getContext(), {}));
-  }
-
-  void words(llvm::Value* vector, uint64_t count, bool aligned) {
-    for (uint64_t word = 0; word < count; word += aligned ? 2 : 1) {
-      if (!aligned) {
-        integer(builder_.CreateExtractElement(vector, word), 8 * word, "movntiq");
-        continue;
-      }
+// Of vectors there are non-temporal stores where 16 bytes are aligned. Whether they are is asked at
+// each, as it is the same in all of a row: two words are stored where they are not.
+void store_words(StoreInst& store, llvm::Value* vector, uint64_t count) {
+  IRBuilder<> front(&store);
+  llvm::Value* address = front.CreatePtrToInt(store.getPointerOperand(), front.getInt64Ty());
+  Instruction *aligned = nullptr, *other = nullptr;
+  llvm::SplitBlockAndInsertIfThenElse(
+      front.CreateIsNull(front.CreateAnd(address, aligned_bytes - 1)), &store, &aligned, &other,
+      llvm::MDBuilder(store.getContext()).createLikelyBranchWeights());
+  for (uint64_t word = 0; word < count; ++word) {
+    for (Instruction* where : {aligned, other}) {
+      IRBuilder<> builder(where);
+      llvm::Value* place =
+          builder.CreateConstGEP1_64(builder.getInt64Ty(), store.getPointerOperand(), word);
       const int low = static_cast<int>(word);
-      llvm::Value* pair = builder_.CreateShuffleVector(vector, {low, low + 1});
-      StoreInst* store =
-          builder_.CreateAlignedStore(pair, at(8 * word), llvm::Align(aligned_bytes));
-      store->setMetadata(LLVMContext::MD_nontemporal,
-                         llvm::MDNode::get(store->getContext(),
-                                           llvm::ConstantAsMetadata::get(builder_.getInt32(1))));
-      store->setMetadata(made_kind, llvm::MDNode::get(store->getContext(), {}));
+      if (where == other) {
+        store_word(builder, builder.CreateExtractElement(vector, word), place, "movntiq $1, ($0)");
+      } else if (word % 2 == 0) {
+        StoreInst* pair = builder.CreateAlignedStore(
+            builder.CreateShuffleVector(vector, {low, low + 1}), place, llvm::Align(aligned_bytes));
+        pair->setMetadata(LLVMContext::MD_nontemporal,
+                          llvm::MDNode::get(pair->getContext(),
+                                            llvm::ConstantAsMetadata::get(builder.getInt32(1))));
+        mark_made(*pair);
+      }
     }
   }
+}
 
-  StoreInst& store_;
-  IRBuilder<> builder_;
-};
+void store_past_cache(StoreInst& store) {
+  IRBuilder<> builder(&store);
+  llvm::Value* value = store.getValueOperand();
+  const uint64_t bytes = store.getDataLayout().getTypeStoreSize(value->getType()).getFixedValue();
+  if (bytes == 4) {
+    value = builder.CreateBitCast(value, builder.getInt32Ty());
+    store_word(builder, value, store.getPointerOperand(), "movntil $1, ($0)");
+  } else if (bytes == 8) {
+    if (!value->getType()->isPointerTy())
+      value = builder.CreateBitCast(value, builder.getInt64Ty());
+    store_word(builder, value, store.getPointerOperand(), "movntiq $1, ($0)");
+  } else {
+    const auto count = static_cast<unsigned>(bytes / 8);
+    auto* words = llvm::FixedVectorType::get(builder.getInt64Ty(), count);
+    if (value->getType()->isPtrOrPtrVectorTy()) value = builder.CreatePtrToInt(value, words);
+    store_words(store, builder.CreateBitCast(value, words), count);
+  }
+  store.eraseFromParent();
+}
 
 class FunctionPasser {
  public:
@@ -232,6 +218,7 @@ class FunctionPasser {
       if (!distrusted_.count(site_of(begin))) transform(begin);
       gone_.push_back(begin);
     }
+    for (StoreInst* store : found_) store_past_cache(*store);
     for (Instruction* trust : trusts_) {
       // A site without a copy is never asked for: then nothing depends on the answer.
       const bool trusted = !distrusted_.count(site_of(trust));
@@ -252,23 +239,15 @@ class FunctionPasser {
     const Region region(begin, *function_.getParent(), ours_);
     if (!region.found().as_it_was) distrusted_.insert(site_of(begin));
     marked_[begin] = region.found();
-    for (StoreInst* store : region.found().stores) ++begins_of_[store];
   }
 
+  // A block may lie after several begins. Stores are replaced when all loops were looked at.
   void transform(Instruction* begin) {
-    auto* call = llvm::cast<llvm::CallBase>(begin);
-    llvm::SmallVector<llvm::Value*, 4> aligned(llvm::drop_begin(call->args()));
-    // A block may lie after several begins; what one of them says of alignment need not hold when
-    // the program comes from another.
-    std::vector<std::pair<StoreInst*, bool>> stores;
     for (StoreInst* store : marked_[begin].stores) {
-      if (done_.insert(store).second) {
-        const bool only_here = begins_of_[store] == 1;
-        stores.emplace_back(store, only_here && is_aligned(*store, aligned, evolution_));
-      }
+      if (!done_.insert(store).second) continue;
+      fetch_ahead_around(*store, *begin);
+      found_.push_back(store);
     }
-    for (const auto& [store, at_sixteen] : stores) fetch_ahead_around(*store, *begin);
-    for (const auto& [store, at_sixteen] : stores) StoresPastCache(*store).emit(at_sixteen);
   }
 
   // What is left of a row when vectors were stored is short.
@@ -293,8 +272,8 @@ class FunctionPasser {
   const llvm::LoopInfo& loops_;
   llvm::ScalarEvolution& evolution_;
   std::vector<Instruction*> begins_, trusts_, gone_;
+  std::vector<StoreInst*> found_;
   std::map<Instruction*, Marked> marked_;
-  std::map<StoreInst*, unsigned> begins_of_;
   std::set<PastCacheSite> distrusted_;
   std::set<StoreInst*> done_;
   std::set<llvm::Loop*> fetching_;
@@ -347,14 +326,11 @@ void PastCacheMarks::put_into(Instruction& instruction, PastCacheScope scope) {
       llvm::MDNode::concatenate(instruction.getMetadata(LLVMContext::MD_alias_scope), ours));
 }
 
-void PastCacheMarks::begin(Instruction* before, PastCacheSite site,
-                           llvm::ArrayRef<llvm::Value*> aligned) {
+void PastCacheMarks::begin(Instruction* before, PastCacheSite site) {
   IRBuilder<> builder(before);
   const auto mark = module_.getOrInsertFunction(
-      begin_mark, llvm::FunctionType::get(builder.getVoidTy(), {builder.getInt64Ty()}, true));
-  llvm::SmallVector<llvm::Value*, 4> arguments{builder.getInt64(site)};
-  arguments.append(aligned.begin(), aligned.end());
-  builder.CreateCall(mark, arguments)->setDoesNotThrow();
+      begin_mark, llvm::FunctionType::get(builder.getVoidTy(), {builder.getInt64Ty()}, false));
+  builder.CreateCall(mark, {builder.getInt64(site)})->setDoesNotThrow();
 }
 
 void PastCacheMarks::end(Instruction* before) {

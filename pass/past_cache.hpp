@@ -3,13 +3,13 @@
 // Rows that a loop stores to past the cache. Non-temporal stores in front of the vectoriser keep
 // LLVM 19 from vectorising the loop, so there are two steps.
 //
-// In front of the vectoriser, ipv_hook.hpp makes a copy of the row loop for rows that the runtime
-// would have past the cache (perdure_ipv_abi.h, abi.R5). A call of `begin_mark` is inserted before
-// the copy, `end_mark` after it. Each store to a row is in the alias scope `row`, all else that
-// writes to memory in `other`; no access says that it is outside of one of them, so they promise
-// nothing. What passes merge is in the scopes of all of it, or in none. (Access groups would be as
-// good, but LLVM 19 drops them where several stores become one vector.) Whether the copy is run at
-// all depends on a call of `trust_mark`.
+// In front of the vectoriser, ipv_version.hpp makes a copy of the row loop for rows that the
+// runtime would have past the cache (perdure_ipv_abi.h, abi.R5). A call of `begin_mark` is inserted
+// before the copy, `end_mark` after it. Each store to a row is in the alias scope `row`, all else
+// that writes to memory in `other`; no access says that it is outside of one of them, so they
+// promise nothing. What passes merge is in the scopes of all of it, or in none. (Access groups
+// would be as good, but LLVM 19 drops them where several stores become one vector.) Whether the
+// copy is run at all depends on a call of `trust_mark`.
 //
 // As the last optimisation, PastCachePass looks at all that is between the marks by then. If each
 // instruction that writes to memory there is still in one of the scopes, and each store to a row is
@@ -36,8 +36,7 @@ class PastCacheMarks {
   PastCacheSite new_site();
 
   static void put_into(llvm::Instruction& instruction, PastCacheScope scope);
-  // `aligned`: pointers to 16 bytes, from which the alignment of the stores is concluded.
-  void begin(llvm::Instruction* before, PastCacheSite site, llvm::ArrayRef<llvm::Value*> aligned);
+  void begin(llvm::Instruction* before, PastCacheSite site);
   void end(llvm::Instruction* before);
   llvm::Value* is_trusted(llvm::Instruction* before, PastCacheSite site);
 

@@ -3,29 +3,28 @@
 // RUN: %clang -O2 %s | %FileCheck %s
 // RUN: %clang -O2 -flto %s | %FileCheck %s --check-prefix=LTO
 // RUN: %objclang -w -O2 -S %s -o - | %FileCheck %s --check-prefix=CODE
-// A third version of the loop stores past the cache: vectors after a first iteration that may be
-// peeled, and what is left one by one. The marks of the two steps are gone.
+// A third version of the loop stores past the cache, its vectors word by word. The marks of the two
+// steps are gone.
 
 // CHECK-NOT: perdure_ipv_past_cache
-// LTO-NOT: nontemporal
+// LTO-NOT: movnti
 
 // CHECK-LABEL: define {{.*}}@update(
 // CHECK: call {{.*}}@perdure_ipv_box_begin(
-// CHECK: store <2 x i64> {{.*}}, align 16, {{.*}}!nontemporal
+// CHECK: extractelement <2 x i64> {{.*}}, i64 1
 // CHECK: call void asm sideeffect "movntiq $1, ($0)"
 // CHECK: call {{.*}}@perdure_ipv_box_end(
 // CODE-LABEL: update:
-// CODE-DAG: movntpd
-// CODE-DAG: movntiq
+// CODE: movntiq
 void update(double* u, const double* r, long rows, long columns) {
   for (long j = 0; j < rows; j++) {
     for (long i = 0; i < columns; i++) u[j * columns + i] += r[j * columns + i];
   }
 }
 
-// Two stores in an iteration, which become one vector: no peeling.
+// Two stores in an iteration.
 // CHECK-LABEL: define {{.*}}@pairs(
-// CHECK: store <2 x i64> {{.*}}, align 16, {{.*}}!nontemporal
+// CHECK: movntiq
 // CHECK: call {{.*}}@perdure_ipv_box_end(
 // CODE-LABEL: pairs:
 // CODE: movnt
@@ -44,9 +43,7 @@ void pairs(struct pair* u, const double* r, long rows, long columns) {
 // Of an array that is updated and one that is only stored to, which may be no object, and may be
 // read soon, the first goes past the cache.
 // CHECK-LABEL: define {{.*}}@both(
-// CHECK: store <2 x i64> {{.*}}, align 16, {{.*}}!nontemporal
-// CHECK-NOT: nontemporal
-// CHECK: call void asm sideeffect "movntiq $1, ($0)"
+// CHECK-COUNT-3: call void asm sideeffect "movntiq $1, ($0)"
 // CHECK-NOT: movntiq
 // CHECK: call {{.*}}@perdure_ipv_box_end(
 void both(double* u, double* copy, const double* factor, long rows, long columns) {
@@ -59,9 +56,8 @@ void both(double* u, double* copy, const double* factor, long rows, long columns
   }
 }
 
-// The last row first: where vectors begin is not known, so words are stored.
+// The last number first.
 // CHECK-LABEL: define {{.*}}@down(
-// CHECK-NOT: !nontemporal
 // CHECK: movntiq
 // CHECK: call {{.*}}@perdure_ipv_box_end(
 void down(double* u, const double* r, long rows, long columns) {
@@ -73,7 +69,6 @@ void down(double* u, const double* r, long rows, long columns) {
 // There is no non-temporal store of a byte.
 // CHECK-LABEL: define {{.*}}@bytes(
 // CHECK: call {{.*}}@perdure_ipv_box_begin(
-// CHECK-NOT: nontemporal
 // CHECK-NOT: movnti
 // CHECK: ret void
 void bytes(unsigned char* u, const unsigned char* r, long rows, long columns) {
@@ -85,7 +80,6 @@ void bytes(unsigned char* u, const unsigned char* r, long rows, long columns) {
 // The runtime never wants rows of less than 512 bytes past the cache.
 // CHECK-LABEL: define {{.*}}@short_rows(
 // CHECK: call {{.*}}@perdure_ipv_box_begin(
-// CHECK-NOT: nontemporal
 // CHECK-NOT: movnti
 // CHECK: ret void
 void short_rows(double* u, const double* r, long rows) {
@@ -95,7 +89,7 @@ void short_rows(double* u, const double* r, long rows) {
 }
 
 // CHECK-LABEL: define {{.*}}@just_long_enough(
-// CHECK: store <2 x i64> {{.*}}, align 16, {{.*}}!nontemporal
+// CHECK: movntiq
 void just_long_enough(double* u, const double* r, long rows) {
   for (long j = 0; j < rows; j++) {
     for (long i = 0; i < 64; i++) u[j * 64 + i] += r[j * 64 + i];

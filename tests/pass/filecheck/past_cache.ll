@@ -4,7 +4,7 @@
 target triple = "x86_64-pc-linux-gnu"
 target datalayout = "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-i128:128-f80:128-n8:16:32:64-S128"
 
-declare void @perdure_ipv_past_cache.begin(i64, ...)
+declare void @perdure_ipv_past_cache.begin(i64)
 declare void @perdure_ipv_past_cache.end()
 declare i1 @perdure_ipv_past_cache.trusted(i64)
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
@@ -13,14 +13,14 @@ declare void @taken(i1)
 ; CHECK-LABEL: define void @kept(
 ; CHECK-NEXT: call void @taken(i1 true)
 ; CHECK: bitcast <2 x double> %v to <2 x i64>
-; CHECK: store <2 x i64> {{%.*}}, ptr {{%.*}}, align 16, !nontemporal
+; CHECK-COUNT-2: call void asm sideeffect "movntiq $1, ($0)"
 ; CHECK: call void asm sideeffect "movntiq $1, ($0)", "r,r,~{memory}"(ptr {{%.*}}, i64 {{%.*}})
 ; CHECK: store double %d, ptr %other, align 8{{$}}
 ; CHECK: ret void
 define void @kept(ptr %u, ptr %other, <2 x double> %v, double %d) {
   %trusted = call i1 @perdure_ipv_past_cache.trusted(i64 0)
   call void @taken(i1 %trusted)
-  call void (i64, ...) @perdure_ipv_past_cache.begin(i64 0, ptr %u)
+  call void @perdure_ipv_past_cache.begin(i64 0)
   %at = getelementptr i8, ptr %u, i64 32
   store <2 x double> %v, ptr %at, align 8, !alias.scope !3
   %next = getelementptr i8, ptr %u, i64 48
@@ -30,19 +30,20 @@ define void @kept(ptr %u, ptr %other, <2 x double> %v, double %d) {
   ret void
 }
 
-; Nobody says that it is aligned: words.
-; CHECK-LABEL: define void @unaligned(
+; Four bytes, and a pointer.
+; CHECK-LABEL: define void @others_than_double(
 ; CHECK-NEXT: call void @taken(i1 true)
-; CHECK-NOT: nontemporal
-; CHECK: movntiq
-; CHECK: movntiq
+; CHECK: asm sideeffect "movntil $1, ($0)", "r,r,~{memory}"(ptr {{%.*}}, i32 {{%.*}})
+; CHECK: asm sideeffect "movntiq $1, ($0)", "r,r,~{memory}"(ptr {{%.*}}, ptr %p)
 ; CHECK-NOT: store
 ; CHECK: ret void
-define void @unaligned(ptr %u, <2 x double> %v) {
+define void @others_than_double(ptr %u, ptr %p, float %f) {
   %trusted = call i1 @perdure_ipv_past_cache.trusted(i64 1)
   call void @taken(i1 %trusted)
-  call void (i64, ...) @perdure_ipv_past_cache.begin(i64 1)
-  store <2 x double> %v, ptr %u, align 8, !alias.scope !3
+  call void @perdure_ipv_past_cache.begin(i64 1)
+  store float %f, ptr %u, align 4, !alias.scope !3
+  %next = getelementptr i8, ptr %u, i64 8
+  store ptr %p, ptr %next, align 8, !alias.scope !3
   call void @perdure_ipv_past_cache.end()
   ret void
 }
@@ -50,13 +51,12 @@ define void @unaligned(ptr %u, <2 x double> %v) {
 ; A store that is in no scope any more may be one to the row.
 ; CHECK-LABEL: define void @forgotten(
 ; CHECK-NEXT: call void @taken(i1 false)
-; CHECK-NOT: nontemporal
 ; CHECK-NOT: movnti
 ; CHECK: ret void
 define void @forgotten(ptr %u, <2 x double> %v, double %d) {
   %trusted = call i1 @perdure_ipv_past_cache.trusted(i64 2)
   call void @taken(i1 %trusted)
-  call void (i64, ...) @perdure_ipv_past_cache.begin(i64 2, ptr %u)
+  call void @perdure_ipv_past_cache.begin(i64 2)
   store <2 x double> %v, ptr %u, align 8, !alias.scope !3
   %next = getelementptr i8, ptr %u, i64 16
   store double %d, ptr %next, align 8
@@ -67,12 +67,12 @@ define void @forgotten(ptr %u, <2 x double> %v, double %d) {
 ; One of a row and of something else at once.
 ; CHECK-LABEL: define void @merged(
 ; CHECK-NEXT: call void @taken(i1 false)
-; CHECK-NOT: nontemporal
+; CHECK-NOT: movnti
 ; CHECK: ret void
 define void @merged(ptr %u, <2 x double> %v) {
   %trusted = call i1 @perdure_ipv_past_cache.trusted(i64 3)
   call void @taken(i1 %trusted)
-  call void (i64, ...) @perdure_ipv_past_cache.begin(i64 3, ptr %u)
+  call void @perdure_ipv_past_cache.begin(i64 3)
   store <2 x double> %v, ptr %u, align 8, !alias.scope !5
   call void @perdure_ipv_past_cache.end()
   ret void
@@ -81,19 +81,19 @@ define void @merged(ptr %u, <2 x double> %v) {
 ; A loop became a memset; and a path leaves without the mark. Both copies of the site are refused.
 ; CHECK-LABEL: define void @cleared(
 ; CHECK-NEXT: call void @taken(i1 false)
-; CHECK-NOT: nontemporal
+; CHECK-NOT: movnti
 ; CHECK: ret void
 define void @cleared(ptr %u, <2 x double> %v, i1 %which) {
   %trusted = call i1 @perdure_ipv_past_cache.trusted(i64 4)
   call void @taken(i1 %trusted)
   br i1 %which, label %one, label %two
 one:
-  call void (i64, ...) @perdure_ipv_past_cache.begin(i64 4, ptr %u)
+  call void @perdure_ipv_past_cache.begin(i64 4)
   call void @llvm.memset.p0.i64(ptr %u, i8 0, i64 64, i1 false), !alias.scope !3
   call void @perdure_ipv_past_cache.end()
   ret void
 two:
-  call void (i64, ...) @perdure_ipv_past_cache.begin(i64 4, ptr %u)
+  call void @perdure_ipv_past_cache.begin(i64 4)
   store <2 x double> %v, ptr %u, align 8, !alias.scope !3
   call void @perdure_ipv_past_cache.end()
   ret void
@@ -101,31 +101,30 @@ two:
 
 ; CHECK-LABEL: define void @open(
 ; CHECK-NEXT: call void @taken(i1 false)
-; CHECK-NOT: nontemporal
+; CHECK-NOT: movnti
 ; CHECK: ret void
 define void @open(ptr %u, <2 x double> %v) {
   %trusted = call i1 @perdure_ipv_past_cache.trusted(i64 5)
   call void @taken(i1 %trusted)
-  call void (i64, ...) @perdure_ipv_past_cache.begin(i64 5, ptr %u)
+  call void @perdure_ipv_past_cache.begin(i64 5)
   store <2 x double> %v, ptr %u, align 8, !alias.scope !3
   ret void
 }
 
-; The store is after two marks, of which one knows that it is aligned: words.
+; The store is after two marks: it is replaced once.
 ; CHECK-LABEL: define void @shared(
-; CHECK-NOT: nontemporal
-; CHECK: movntiq
-; CHECK: movntiq
+; CHECK-COUNT-2: movntiq
+; CHECK-NOT: movntiq
 ; CHECK: ret void
 define void @shared(ptr %u, ptr %w, <2 x double> %v, i1 %which) {
   %trusted = call i1 @perdure_ipv_past_cache.trusted(i64 6)
   call void @taken(i1 %trusted)
   br i1 %which, label %one, label %two
 one:
-  call void (i64, ...) @perdure_ipv_past_cache.begin(i64 6, ptr %u)
+  call void @perdure_ipv_past_cache.begin(i64 6)
   br label %both
 two:
-  call void (i64, ...) @perdure_ipv_past_cache.begin(i64 7, ptr %w)
+  call void @perdure_ipv_past_cache.begin(i64 7)
   br label %both
 both:
   store <2 x double> %v, ptr %u, align 8, !alias.scope !3
