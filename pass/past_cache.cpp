@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "past_cache.hpp"
 
-#include <llvm/Analysis/LoopInfo.h>
-#include <llvm/Analysis/ScalarEvolution.h>
+#include <llvm/ADT/SetVector.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/InlineAsm.h>
 #include <llvm/IR/InstIterator.h>
@@ -16,8 +15,6 @@
 
 #include <map>
 #include <set>
-
-#include "fetch_ahead.hpp"
 
 namespace perdure {
 
@@ -203,9 +200,8 @@ void store_past_cache(StoreInst& store) {
 
 class FunctionPasser {
  public:
-  FunctionPasser(llvm::Function& function, const llvm::NamedMDNode& ours,
-                 const llvm::LoopInfo& loops, llvm::ScalarEvolution& evolution)
-      : function_(function), ours_(ours), loops_(loops), evolution_(evolution) {}
+  FunctionPasser(llvm::Function& function, const llvm::NamedMDNode& ours)
+      : function_(function), ours_(ours) {}
 
   void run() {
     for (Instruction& instruction : llvm::instructions(function_)) {
@@ -214,11 +210,13 @@ class FunctionPasser {
       if (is_call_of(instruction, trust_mark)) trusts_.push_back(&instruction);
     }
     for (Instruction* begin : begins_) look_between(begin);
+    llvm::SetVector<StoreInst*> found;  // a block may lie after several begins
     for (Instruction* begin : begins_) {
-      if (!distrusted_.count(site_of(begin))) transform(begin);
+      const auto& stores = stores_[begin];
+      if (!distrusted_.count(site_of(begin))) found.insert(stores.begin(), stores.end());
       gone_.push_back(begin);
     }
-    for (StoreInst* store : found_) store_past_cache(*store);
+    for (StoreInst* store : found) store_past_cache(*store);
     for (Instruction* trust : trusts_) {
       // A site without a copy is never asked for: then nothing depends on the answer.
       const bool trusted = !distrusted_.count(site_of(trust));
@@ -238,25 +236,7 @@ class FunctionPasser {
   void look_between(Instruction* begin) {
     const Region region(begin, *function_.getParent(), ours_);
     if (!region.found().as_it_was) distrusted_.insert(site_of(begin));
-    marked_[begin] = region.found();
-  }
-
-  // A block may lie after several begins. Stores are replaced when all loops were looked at.
-  void transform(Instruction* begin) {
-    for (StoreInst* store : marked_[begin].stores) {
-      if (!done_.insert(store).second) continue;
-      fetch_ahead_around(*store, *begin);
-      found_.push_back(store);
-    }
-  }
-
-  // What is left of a row when vectors were stored is short.
-  void fetch_ahead_around(const StoreInst& store, const Instruction& begin) {
-    llvm::Loop* loop = loops_.getLoopFor(store.getParent());
-    if (loop == nullptr || !loop->isInnermost() || loop->contains(begin.getParent())) return;
-    const bool vectorised = llvm::findOptionMDForLoop(loop, "llvm.loop.isvectorized") != nullptr;
-    if (vectorised && !store.getValueOperand()->getType()->isVectorTy()) return;
-    if (fetching_.insert(loop).second) fetch_ahead(*loop, evolution_);
+    stores_[begin] = region.found().stores;
   }
 
   void forget_scopes() {
@@ -269,14 +249,9 @@ class FunctionPasser {
 
   llvm::Function& function_;
   const llvm::NamedMDNode& ours_;
-  const llvm::LoopInfo& loops_;
-  llvm::ScalarEvolution& evolution_;
   std::vector<Instruction*> begins_, trusts_, gone_;
-  std::vector<StoreInst*> found_;
-  std::map<Instruction*, Marked> marked_;
+  std::map<Instruction*, std::vector<StoreInst*>> stores_;
   std::set<PastCacheSite> distrusted_;
-  std::set<StoreInst*> done_;
-  std::set<llvm::Loop*> fetching_;
 };
 
 bool has_marks(const llvm::Function& function) {
@@ -360,9 +335,7 @@ llvm::PreservedAnalyses PastCachePass::run(Module& module, llvm::ModuleAnalysisM
   llvm::SimplifyCFGPass simplify;
   for (llvm::Function& function : module) {
     if (function.isDeclaration() || !has_marks(function)) continue;
-    auto& evolution = of_functions.getResult<llvm::ScalarEvolutionAnalysis>(function);
-    const auto& loops = of_functions.getResult<llvm::LoopAnalysis>(function);
-    FunctionPasser(function, *scopes, loops, evolution).run();
+    FunctionPasser(function, *scopes).run();
     of_functions.invalidate(function, llvm::PreservedAnalyses::none());
     simplify.run(function, of_functions);
     of_functions.invalidate(function, llvm::PreservedAnalyses::none());

@@ -108,10 +108,6 @@ struct perdure_ipv_build {
 #define PERDURE_IPV_CHECKED " checked     "
 PERDURE_API void perdure_ipv_build_is(const struct perdure_ipv_build* build);
 
-/* How many bytes ahead a loop that stores past the cache asks for what it will load. Which distance
- * helps is the processor's matter; it does not change before the program ends. */
-PERDURE_API extern uintptr_t perdure_ipv_fetch_ahead;
-
 #ifdef __cplusplus
 }
 #endif

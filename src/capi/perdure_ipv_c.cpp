@@ -149,17 +149,6 @@ Status resize(const char* name, const perdure::ObjectMemory& to) {
   return Status::success();
 }
 
-// As `perdure bench ipv --only update` measures it: Intel's processors gain by 1 KiB; AMD's foresee
-// these loads themselves, gain little by the next lines, and lose by those from 512 bytes on
-// (docs/ipv.md).
-uintptr_t fetch_ahead_bytes() {
-#if defined(__x86_64__)
-  __builtin_cpu_init();
-  if (__builtin_cpu_is("amd")) return 128;
-#endif
-  return 1024;
-}
-
 }  // namespace
 
 extern "C" {
@@ -167,7 +156,6 @@ extern "C" {
 uintptr_t perdure_ipv_low = 0;
 uintptr_t perdure_ipv_high = 0;
 uintptr_t perdure_ipv_box_bytes_min = std::size_t{256} << 10U;
-uintptr_t perdure_ipv_fetch_ahead = fetch_ahead_bytes();
 
 int perdure_ipv_open(perdure_pool* pool, const perdure_ipv_options* options) {
   return guarded([&]() -> Status {

@@ -24,7 +24,6 @@ extern "C" {
 PERDURE_API uintptr_t perdure_ipv_low = 0;
 PERDURE_API uintptr_t perdure_ipv_high = 0;
 PERDURE_API uintptr_t perdure_ipv_box_bytes_min = 1;  // each of them is checked
-PERDURE_API uintptr_t perdure_ipv_fetch_ahead = 0;
 }
 
 namespace perdure::ipv_check {

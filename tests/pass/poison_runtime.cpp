@@ -31,7 +31,6 @@
 uintptr_t perdure_ipv_low = 0;
 uintptr_t perdure_ipv_high = 0;
 uintptr_t perdure_ipv_box_bytes_min = 1;
-uintptr_t perdure_ipv_fetch_ahead = 1024;
 [[gnu::weak]] volatile int threads_beside = 0;  // the driver of random nests has its own
 
 namespace {
