@@ -18,7 +18,7 @@ from pathlib import Path
 
 FIELDS = 15
 LARGE = {
-    "Pool": 20,
+    "Pool": 16,
     "DeviceBuffer": 17,
     "Writer": 18,
     "StreamObject": 18,

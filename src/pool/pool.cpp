@@ -9,7 +9,6 @@
 #include "device/accelerators.hpp"
 #include "pool/job_record.hpp"
 #include "pool/open_pools.hpp"
-#include "pool/unopened_note.hpp"
 
 namespace perdure {
 namespace {
@@ -74,11 +73,11 @@ void Pool::set_directory(const std::string& directory, std::unique_ptr<RankChang
   change_ = std::move(change);
   note_place(canonical(directory));
   open_pools().add(this->directory(), this);
-  files_.set_place(this->directory(), group_.rank(), job_id());
+  next_.files().set_place(this->directory(), group_.rank(), job_id());
   if (!change_) return;
   status_.version = change_->old().version();
   status_.old_ranks = change_->old().ranks();
-  files_.set_old_ranks(change_->old().ranks());
+  next_.files().set_old_ranks(change_->old().ranks());
 }
 
 void Pool::note_place(const std::string& directory) {
@@ -95,12 +94,9 @@ Result<std::unique_ptr<Pool>> Pool::attach(std::unique_ptr<Device> device, const
   std::unique_ptr<Pool> pool(new Pool(std::move(device), region, group, options));
   PERDURE_TRY(pool->kept_.choose(group, options.allow_older));
   const Choice& choice = pool->kept_.chosen().choice;
-  pool->next_ = pool->chosen();
-  pool->next_.version = choice.next;
-  pool->next_.parent = choice.version;
-  pool->next_.incarnation = std::max(pool->next_.incarnation + 1, options.incarnation_min) +
-                            options.incarnations_of_taker;
-  pool->open_.read_names();
+  const std::uint64_t after = pool->chosen().incarnation + 1;
+  pool->next_.begin(pool->chosen(), choice.next,
+                    std::max(after, options.incarnation_min) + options.incarnations_of_taker);
   pool->status_.version = choice.version;
   pool->status_.fell_back = choice.fell_back;
   pool->status_.old_ranks = group.ranks();
@@ -131,35 +127,22 @@ Status Pool::check_committable() const {
             "earlier run is never overwritten by mistake"};
   }
   if (change_) PERDURE_TRY(change_->check_all_taken());
-  if (next_.version >= version_max) return {Code::no_space, "no version numbers are left"};
+  if (next_.version() >= version_max) return {Code::no_space, "no version numbers are left"};
   return Status::success();
 }
 
-// From here on the version has its arrays and scalars, whatever is opened, closed or bound later.
-VersionUnderWay Pool::next_under_way() {
-  VersionUnderWay version;
-  version.catalogue = next_;
-  version.begun_from = next_.arrays;
-  version.iteration = scalars_.iteration_of(next_);
-  open_.join(version, retained(), open_slot_index());
-  return version;
-}
-
 Status Pool::open_successor() {
-  if (!kept_.next_is_open()) release_up_to(next_.version);
-  return kept_.open_next(next_);
+  if (!kept_.next_is_open()) release_up_to(next_.version());
+  return kept_.open_next(next_.catalogue());
 }
 
-// For people alone: where the slots have no room for the names, there are none.
-void Pool::note_unopened() {
-  if (!open_.closed_has_changed()) return;
-  const bool is_new = put_unopened(next_, open_.closed());
-  if (open_.closed().empty() || check_room_for("the arrays that are not open").ok()) return;
-  if (is_new) {
-    next_.scalars.pop_back();
-  } else {
-    put_unopened(next_, {});
-  }
+// What the program has now is what the next version notes.
+Status Pool::note_program() {
+  return next_.note([this] { return check_room_for("the arrays that are not open"); });
+}
+
+VersionUnderWay Pool::begin_next() {
+  return next_.begin_commit(retained(), open_slot_index());
 }
 
 // What all forms of commit but the staged one do first: local, and before any store to a working
@@ -168,11 +151,9 @@ VersionUnderWay Pool::begin_version(const Status& ready) {
   Status begun = ready;
   if (begun.ok()) {
     run_page_.set_phase(RunPhase::committing);
-    scalars_.save();
-    note_unopened();
-    begun = files_.note();
+    begun = note_program();
   }
-  VersionUnderWay version = next_under_way();
+  VersionUnderWay version = begin_next();
   version.begun = begun;
   if (version.begun.ok()) version.begun = open_successor();
   if (version.begun.ok()) version.begun = version.collect_changes();
@@ -210,7 +191,7 @@ Status Pool::not_both(const std::string& path) {
 Status Pool::check_joinable(const Companion& companion) const {
   PERDURE_TRY(check_usable());
   PERDURE_TRY(life_.check_open_to_others());
-  if (companion.name().starts_with("file ") && files_.has(companion.name().substr(5))) {
+  if (companion.name().starts_with("file ") && next_.files().has(companion.name().substr(5))) {
     return not_both(companion.name().substr(5));
   }
   if (options_.taker != nullptr) PERDURE_TRY(check_changing());  // it would be asked to keep R
@@ -317,7 +298,7 @@ Status Pool::set_stream(std::optional<ProgramStream> stream) {
   accelerators_->set_stream(stream);
   if (!stream || !under_way_.saving_buffers()) return Status::success();
   // As the stream that was named when that commit began.
-  for (const auto& [number, open] : open_) {
+  for (const auto& [number, open] : next_.arrays()) {
     if (open.array->on_device()) PERDURE_TRY(open.array->hold_stream());
   }
   return Status::success();
@@ -390,7 +371,7 @@ Result<std::uint64_t> Pool::commit_wait() {
 }
 
 Status Pool::check_all_staged() const {
-  for (const auto& [number, open] : open_) {
+  for (const auto& [number, open] : next_.arrays()) {
     if (open.array->staged()) {
       PERDURE_TRY(open.array->check_buffer_here());
       continue;
@@ -407,7 +388,7 @@ Status Pool::check_all_staged() const {
 // version before, if there is one.
 Status Pool::finish_before_staging() {
   if (commit_pending()) return commit_wait().status();
-  return refuse_commit(Status::success(), {About::staging, next_.version});
+  return refuse_commit(Status::success(), {About::staging, next_.version()});
 }
 
 Result<std::uint64_t> Pool::commit_staged(const Status& ready) {
@@ -424,13 +405,11 @@ Result<std::uint64_t> Pool::commit_staged(const Status& ready) {
   }
   if (staged.ok()) {
     const Stopwatch watch(staging_ns);
-    scalars_.save();
-    note_unopened();
-    staged = files_.note();
-    for (const auto& [number, open] : open_) open.array->stage();
+    staged = note_program();
+    for (const auto& [number, open] : next_.arrays()) open.array->stage();
   }
   PERDURE_TRY(finish_before_staging());
-  VersionUnderWay version = next_under_way();
+  VersionUnderWay version = begin_next();
   version.about = About::begun;
   version.blocked_ns = staging_ns;
   version.begun = staged.ok() ? open_successor() : staged;
@@ -446,16 +425,9 @@ Result<std::uint64_t> Pool::commit_staged(const Status& ready) {
 
 // The version exists: it is the newest, and its participants have new roles.
 void Pool::take_roles(const VersionUnderWay& version, bool next_is_open) {
-  next_.version = version.catalogue.version + 1;
-  next_.parent = version.catalogue.version;
   kept_.note(version.catalogue, next_is_open);
-  version.take_roles(retained(), open_slot_index());
-  if (next_.arrays.is_same(version.begun_from)) {
-    next_.arrays = version.catalogue.arrays;
-  } else {
-    open_.name_copies_of(version);
-  }
-  open_.drop_retired(version, version.catalogue.arrays);
+  version.take_roles(retained(), retained().slot_of(version.catalogue.version + 1));
+  next_.follow(version);
 }
 
 void Pool::fail(const Status& status) {
@@ -483,7 +455,7 @@ Result<std::uint64_t> Pool::finish_commit(VersionUnderWay version, const Status&
                                           std::uint64_t bytes) {
   const std::uint64_t start_ns = monotonic_ns();
   Status data = saved.ok() ? place_.check(start_ns) : saved;
-  if (data.ok()) data = files_.make_durable();
+  if (data.ok()) data = next_.files().make_durable();
   if (data.ok()) {
     version.name_copies();
     version.catalogue.committed_ns = wall_clock_ns();
@@ -502,7 +474,7 @@ Result<std::uint64_t> Pool::finish_commit(VersionUnderWay version, const Status&
   if (result.outcome == CommitOutcome::unknown) fail(result.status);
   if (result.outcome != CommitOutcome::committed) {
     version.retract();
-    open_.drop_retired(version, retained().arrays_of(head()));
+    next_.arrays().drop_retired(version, retained().arrays_of(head()));
     return result.status;
   }
   take_version(version, result.status.ok());
@@ -531,7 +503,7 @@ PoolStatus Pool::status() const {
   PoolStatus status = status_;
   status.model_ns = device_->counters().model_ns;
   if (!accelerators_->any()) return status;
-  for (const auto& [number, open] : open_) {
+  for (const auto& [number, open] : next_.arrays()) {
     if (open.array->lacks_snapshot()) ++status.lacking_snapshots;
   }
   return status;

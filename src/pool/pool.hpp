@@ -24,13 +24,11 @@
 #include "pmem/parallel.hpp"
 #include "pmem/region.hpp"
 #include "pool/background_saver.hpp"
-#include "pool/bound_scalars.hpp"
 #include "pool/catalogue.hpp"
 #include "pool/commit_under_way.hpp"
 #include "pool/companion.hpp"
 #include "pool/kept_versions.hpp"
-#include "pool/noted_files.hpp"
-#include "pool/open_arrays.hpp"
+#include "pool/next_version.hpp"
 #include "pool/open_place.hpp"
 #include "pool/pool_life.hpp"
 #include "pool/rank_change.hpp"
@@ -117,11 +115,11 @@ class Pool {
   // What one of versions() holds; of 0, the next one, which before restart() is what that will
   // bring back. Code::not_found.
   Result<ArrayTable> arrays_of(std::uint64_t version) const;
-  bool is_open(const std::string& name) const { return open_.is_open({name, 0}); }
+  bool is_open(const std::string& name) const { return next_.arrays().is_open({name, 0}); }
   // Of an array that it holds; null: of none.
   const ArrayShape* held_shape(const std::string& name, std::uint32_t part = 0) const {
-    const ArrayId* const found = open_.find_entry({name, part});
-    return found == nullptr ? nullptr : &next_.arrays.shared_at(*found).shape;
+    const ArrayId* const found = next_.arrays().find_entry({name, part});
+    return found == nullptr ? nullptr : &next_.catalogue().arrays.shared_at(*found).shape;
   }
   // The extents that the pool has of an array; Code::not_found. If another number of ranks made it,
   // those that this rank gets by `rule`.
@@ -134,7 +132,7 @@ class Pool {
                   std::uint64_t count, void* to) const;
   // The lowest part of `name` that the next version holds and that is not open.
   std::optional<std::uint32_t> first_closed_part(const std::string& name) const {
-    return open_.first_closed_part(name);
+    return next_.arrays().first_closed_part(name);
   }
   // Ties memory to a scalar.
   Status bind_scalar(const std::string& name, void* address, std::size_t bytes,
@@ -207,7 +205,7 @@ class Pool {
   void set_directory(const std::string& directory, std::unique_ptr<RankChange> change = nullptr);
   const std::string& directory() const { return place_.directory(); }
   // The number of the version that the next commit makes.
-  std::uint64_t next_version() const { return next_.version; }
+  std::uint64_t next_version() const { return next_.version(); }
   const JobId& job_id() const { return region_.identity.job_id; }
   const JobId& lineage() const { return region_.identity.lineage; }
   Device& device() { return *device_; }
@@ -219,15 +217,15 @@ class Pool {
   // believed, or if it is `asked`.
   Status check_chosen(bool asked = false) const;
   // It is not the one before the next number: a restore went back to it, or damage made it so.
-  bool went_back() const { return next_.version != chosen().version + 1; }
+  bool went_back() const { return next_.version() != chosen().version + 1; }
   // Of the version that will be committed next.
-  std::uint64_t incarnation() const { return next_.incarnation; }
+  std::uint64_t incarnation() const { return next_.incarnation(); }
   // Of the version that the pool is at.
   std::uint64_t head_incarnation() const { return kept_.head_incarnation(); }
   // The pool was made of an image, and is at the version that it had, until the next commit.
   bool is_at_image() const {
     return region_.identity.image_version == status_.version &&
-           next_.version == status_.version + 1;
+           next_.version() == status_.version + 1;
   }
   // The same, and the image has shares of companions, as they were at that version.
   bool of_image() const { return region_.identity.image_shares != 0 && is_at_image(); }
@@ -247,7 +245,7 @@ class Pool {
   Status set_box(const VersionedArray& array, GlobalBox box);
   // Success unless it must be reopened.
   Status usable() const { return check_usable(); }
-  std::size_t open_arrays() const { return open_.size(); }
+  std::size_t open_arrays() const { return next_.arrays().size(); }
   bool has_companions() const { return !companions_.empty(); }
   Group& group() { return group_; }
   std::uint32_t ranks() const { return group_.ranks(); }
@@ -275,7 +273,6 @@ class Pool {
   Status wait_until_saved(const VersionedArray& array);
   Status make_room_for_catalogue();
   Status check_room_for(const std::string& what);
-  void note_unopened();
   Status take_newest_file();
   static Status not_both(const std::string& path);
   Status load_all();
@@ -291,7 +288,6 @@ class Pool {
   Status forget_version(std::uint64_t version);
   Result<std::uint64_t> restart_changed();
   Status finish_change(const Catalogue& newest);
-  void forget_box(const std::string& name, std::uint32_t part);
   Status take_late(VersionedArray& array, RankRule rule);
   Status check_late_scalar(const std::string& name) const;
   void tell_named(VersionedArray& array, ArrayId id) const;
@@ -303,9 +299,9 @@ class Pool {
   Status make_recovered_newest(const std::function<Status()>& when_newest);
   Status check_held(std::uint64_t version) const;
   Result<Catalogue> check_restorable(std::uint64_t version) const;
-  void adopt(const Catalogue& target);
   // Commits.
-  VersionUnderWay next_under_way();
+  Status note_program();
+  VersionUnderWay begin_next();
   Status open_successor();
   void release_up_to(std::uint64_t version);
   VersionUnderWay begin_version(const Status& ready);
@@ -328,8 +324,8 @@ class Pool {
   void take_version(const VersionUnderWay& version, bool next_is_open);
   void note_commit(const VersionUnderWay& version, std::uint64_t blocked_ns, std::uint64_t bytes);
   BackgroundSaver& saver();
-  std::uint64_t head() const { return next_.parent; }
-  std::uint32_t open_slot_index() const { return retained().slot_of(next_.version); }
+  std::uint64_t head() const { return next_.parent(); }
+  std::uint32_t open_slot_index() const { return retained().slot_of(next_.version()); }
   const Retained& retained() const { return kept_.retained(); }
 
   std::unique_ptr<Device> device_;
@@ -340,11 +336,7 @@ class Pool {
   ParallelWriter writer_;
   RunPage run_page_;
   KeptVersions kept_;
-  Catalogue next_;  // the version to come: restored entries, then those opened since
-  OpenArrays open_{next_.arrays};
-  BoundScalars scalars_{next_};
-  NotedFiles files_{next_};
-  GlobalBoxes boxes_;
+  NextVersion next_;
   OpenPlace place_;                     // commit.cpp, pool.I9
   std::unique_ptr<RankChange> change_;  // under way until the first commit
   std::vector<Companion*> companions_;

@@ -5,14 +5,13 @@
 
 #include "base/agreement.hpp"
 #include "device/accelerators.hpp"
-#include "pool/box_note.hpp"
 #include "pool/pool.hpp"
 
 namespace perdure {
 
 // The name may be used: it is not open, and no commit under way decides what it holds.
 Status Pool::check_closed(const std::string& name, std::uint32_t part) const {
-  if (open_.is_open({name, part})) {
+  if (next_.arrays().is_open({name, part})) {
     return Status(Code::invalid_argument, "array ", quoted(name), " is open");
   }
   const auto kept = [&](const VersionUnderWay::RetiredArray& held) {
@@ -34,9 +33,9 @@ void Pool::wait_for_saver() {
 
 // pool.G4 of catalogue_pages.hpp.
 Status Pool::make_room_for_catalogue() {
-  if (kept_.has_room_for(next_)) return Status::success();
+  if (kept_.has_room_for(next_.catalogue())) return Status::success();
   wait_for_saver();
-  return kept_.make_room_for(next_);
+  return kept_.make_room_for(next_.catalogue());
 }
 
 namespace {
@@ -63,20 +62,21 @@ Status Pool::plan_array(const std::string& name, const ArrayShape& shape,
     wait_for_saver();
     PERDURE_TRY(grow_device(*device_, end));
   }
-  const ArrayId id = open_.insert_entry(std::move(entry));
+  const ArrayId id = next_.arrays().insert_entry(std::move(entry));
   const Status room = make_room_for_catalogue();
-  if (!room.ok()) open_.erase_entry(id);
+  if (!room.ok()) next_.arrays().erase_entry(id);
   return room;
 }
 
 Result<VersionedArray*> Pool::add_array(ArrayId entry, bool known, const ArrayOptions& options) {
   ArrayOptions with = options;
   if (options.of_program) with.accelerators = accelerators_.get();
-  PERDURE_TRY_ASSIGN(auto array, VersionedArray::create(*device_, writer_, next_.arrays.at(entry),
-                                                        region_.geometry, with));
+  PERDURE_TRY_ASSIGN(auto array,
+                     VersionedArray::create(*device_, writer_, next_.catalogue().arrays.at(entry),
+                                            region_.geometry, with));
   OpenArrays::OpenArray open{std::move(array), entry, known};
   if (restarted()) PERDURE_TRY(load_array(open));
-  return &open_.add(std::move(open));
+  return &next_.arrays().add(std::move(open));
 }
 
 Result<VersionedArray*> Pool::open_array(const std::string& name, const ArrayShape& shape,
@@ -89,10 +89,10 @@ Result<VersionedArray*> Pool::open_array(const std::string& name, const ArraySha
     wait_for_saver();
   }
   const OpenArrays::Key key{name, options.part};
-  const bool known = open_.find_entry(key) != nullptr;
+  const bool known = next_.arrays().find_entry(key) != nullptr;
   if (!known) PERDURE_TRY(plan_array(name, shape, options));
-  const ArrayId entry = *open_.find_entry(key);
-  if (const ArrayShape& held = next_.arrays.shared_at(entry).shape; !(held == shape)) {
+  const ArrayId entry = *next_.arrays().find_entry(key);
+  if (const ArrayShape& held = next_.catalogue().arrays.shared_at(entry).shape; !(held == shape)) {
     const Status other(Code::shape_mismatch, "array ", quoted(name), " is ", held.text(),
                        " in the pool, not ", shape.text(),
                        "; open it as it is, or use another name or another pool");
@@ -100,7 +100,7 @@ Result<VersionedArray*> Pool::open_array(const std::string& name, const ArraySha
     return other;
   }
   auto added = add_array(entry, known, options);
-  if (!added.ok() && !known) open_.erase_entry(entry);
+  if (!added.ok() && !known) next_.arrays().erase_entry(entry);
   if (added.ok() && change_ && (!restarted() || change_->takes_late())) {
     change_->say(name, options.ranks);
     if (options.writer != nullptr) change_->note_lacking();
@@ -119,48 +119,35 @@ Result<VersionedArray*> Pool::open_array_on_all(const std::string& name, const A
   if (all.ok() && change_) all = take_late(*opened.value(), options.ranks);
   if (all.ok()) return opened;
   if (opened.ok()) {  // the file may have grown, which the next array will use
-    const OpenArrays::OpenArray undone = open_.take(*opened.value(), restarted());
-    if (!undone.known) open_.erase_entry(undone.entry);
-    if (box) forget_box(name, options.part);
+    const OpenArrays::OpenArray undone = next_.arrays().take(*opened.value(), restarted());
+    if (!undone.known) next_.arrays().erase_entry(undone.entry);
+    if (box) next_.forget_box(name, options.part);
   }
   return all;
 }
 
 Status Pool::set_box(const VersionedArray& array, GlobalBox box) {
-  const std::vector<std::uint64_t>& extents = array.entry().shape.extents;
-  for (std::size_t i = 0; i < extents.size(); ++i) {
-    const std::uint64_t end = box.global_shape[i];
-    if (box.first[i] <= end && extents[i] <= end - box.first[i]) continue;
-    return Status(Code::invalid_argument, "array ", quoted(array.name()), " has ", extents[i],
-                  " elements in dimension ", i, ", from ", box.first[i], " on: beyond the global ",
-                  end);
-  }
-  if (put_box(next_, array.name(), array.part(), &box)) {
-    const Status room = check_room_for("the box of an array");
-    if (!room.ok()) next_.scalars.pop_back();
-    PERDURE_TRY(room);
-  }
-  boxes_[{array.name(), array.part()}] = std::move(box);
-  return Status::success();
+  return next_.set_box(array, std::move(box),
+                       [this] { return check_room_for("the box of an array"); });
 }
 
 Status Pool::close_array(VersionedArray* array, bool erase) {
-  if (open_.find(*array) == nullptr) {
+  if (next_.arrays().find(*array) == nullptr) {
     return {Code::invalid_argument, "this is not an open array of the pool"};
   }
   VersionUnderWay* version = under_way_.pending_version();
   const bool part_of_commit = version != nullptr && version->has(*array);
   if (part_of_commit) PERDURE_TRY(wait_until_saved(*array));
-  OpenArrays::OpenArray closed = open_.take(*array, restarted());
+  OpenArrays::OpenArray closed = next_.arrays().take(*array, restarted());
   if (change_ && !erase) change_->note_gone(array->name());
   // The head may have one of that name that was erased since, which it is not.
   const bool is_held = array->part_of_version() != 0 && array->part_of_version() <= head();
   const bool goes = erase || !(closed.known || is_held || part_of_commit);
   if (part_of_commit) version->retired.push_back({std::move(closed.array), goes});
   if (goes) {
-    open_.erase_entry(closed.entry);
+    next_.arrays().erase_entry(closed.entry);
   } else if (!part_of_commit) {
-    open_.take_entry_of(retained().arrays_of(head()), closed.entry);
+    next_.arrays().take_entry_of(retained().arrays_of(head()), closed.entry);
   }
   return Status::success();
 }
@@ -175,7 +162,7 @@ bool Pool::must_leave(const VersionedArray& array, const OpenArrays::OpenArray& 
 
 Result<OpenArrays::OpenArray*> Pool::find_to_resize(const VersionedArray& array) {
   PERDURE_TRY(check_usable());
-  OpenArrays::OpenArray* const open = open_.find(array);
+  OpenArrays::OpenArray* const open = next_.arrays().find(array);
   if (open == nullptr) {
     return Status(Code::invalid_argument, "this is not an open array of the pool");
   }
@@ -239,19 +226,14 @@ Status Pool::give_size(OpenArrays::OpenArray& open, const ArrayShape& shape, boo
     retained().tell_none(*next.hold);
     array.set_seen(next.hold->seen);
   }
-  open_.replace_entry(open.entry, array.entry());
-  forget_box(array.name(), array.part());
+  next_.arrays().replace_entry(open.entry, array.entry());
+  next_.forget_box(array.name(), array.part());
   return Status::success();
-}
-
-void Pool::forget_box(const std::string& name, std::uint32_t part) {
-  if (!boxes_.empty()) boxes_.erase({name, part});
-  put_box(next_, name, part, nullptr);
 }
 
 // Which of its copies the versions name.
 void Pool::tell_named(VersionedArray& array, ArrayId id) const {
-  const ArrayEntry entry = next_.arrays.at(id);
+  const ArrayEntry entry = next_.catalogue().arrays.at(id);
   retained().tell(*entry.hold, entry.copy);
   for (std::uint32_t slot = 0; slot < kept_.slots().count(); ++slot) {
     const bool is_open = slot == open_slot_index();
@@ -261,7 +243,7 @@ void Pool::tell_named(VersionedArray& array, ArrayId id) const {
 }
 
 Status Pool::load_array(OpenArrays::OpenArray& open) {
-  const ArrayEntry entry = next_.arrays.at(open.entry);
+  const ArrayEntry entry = next_.catalogue().arrays.at(open.entry);
   VersionedArray& array = *open.array;
   tell_named(array, open.entry);
   return located(open.known ? array.start_restored(entry) : array.start_empty(entry));
@@ -269,7 +251,7 @@ Status Pool::load_array(OpenArrays::OpenArray& open) {
 
 Status Pool::load_all() {
   const TokenScope token(options_.token.get(), IoKind::read);
-  for (auto& [number, open] : open_) PERDURE_TRY(load_array(open));
+  for (auto& [number, open] : next_.arrays()) PERDURE_TRY(load_array(open));
   return Status::success();
 }
 
@@ -277,7 +259,8 @@ Status Pool::load_all() {
 Status Pool::check_room_for(const std::string& what) {
   PERDURE_TRY(make_room_for_catalogue());
   const Slots& slots = kept_.slots();
-  if (body_bytes_with_tree(next_) > slots.body_bytes_max() && !slots.has_room_for_arrays(next_)) {
+  if (body_bytes_with_tree(next_.catalogue()) > slots.body_bytes_max() &&
+      !slots.has_room_for_arrays(next_.catalogue())) {
     return Status(Code::no_space, "the pool's slots have no room for ", what);
   }
   return Status::success();
@@ -287,32 +270,33 @@ Status Pool::bind_scalar(const std::string& name, void* address, std::size_t byt
                          ScalarType type) {
   PERDURE_TRY(check_usable());
   if (change_ && change_->takes_late()) PERDURE_TRY(check_late_scalar(name));
-  PERDURE_TRY_ASSIGN(const bool is_new, scalars_.bind(name, type, address, bytes, restarted()));
+  PERDURE_TRY_ASSIGN(const bool is_new,
+                     next_.scalars().bind(name, type, address, bytes, restarted()));
   if (!is_new) return Status::success();
   const Status room = check_room_for("scalar " + quoted(name));
-  if (!room.ok()) scalars_.undo_bind();
+  if (!room.ok()) next_.scalars().undo_bind();
   return room;
 }
 
 Status Pool::take_newest_file() {
-  if (restarted()) PERDURE_TRY(files_.bring_back_newest());
-  PERDURE_TRY_ASSIGN(const bool is_new, files_.note_newest());
+  if (restarted()) PERDURE_TRY(next_.files().bring_back_newest());
+  PERDURE_TRY_ASSIGN(const bool is_new, next_.files().note_newest());
   if (!is_new) return Status::success();
   const Status room = check_room_for("the note of a file");
-  if (!room.ok()) files_.undo_note();
+  if (!room.ok()) next_.files().undo_note();
   return room;
 }
 
 Status Pool::name_file(const std::string& path, std::FILE* stream) {
   PERDURE_TRY(check_usable());
-  if (NotedFile* const known = files_.find(path)) return known->set_stream(stream);
+  if (NotedFile* const known = next_.files().find(path)) return known->set_stream(stream);
   PERDURE_TRY_ASSIGN(auto file, NotedFile::open(path, stream));
   for (const Companion* companion : companions_) {
     if (companion->name() == "file " + file.full_path()) return not_both(file.full_path());
   }
-  files_.add(std::move(file));
+  next_.files().add(std::move(file));
   const Status taken = take_newest_file();
-  if (!taken.ok()) files_.drop_newest();
+  if (!taken.ok()) next_.files().drop_newest();
   return taken;
 }
 

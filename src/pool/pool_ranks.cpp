@@ -9,7 +9,6 @@
 #include "base/agreement.hpp"
 #include "base/checksum.hpp"
 #include "base/clock.hpp"
-#include "pool/box_note.hpp"
 #include "pool/pool.hpp"
 #include "pool/redistribution.hpp"
 
@@ -105,12 +104,12 @@ Result<Catalogue> Pool::plan_scalars() const {
   Catalogue held;
   held.version = old.version();
   PERDURE_TRY_ASSIGN(held.scalars, common_scalars(old, [this](const std::string& name) {
-                       return scalars_.binds(name);
+                       return next_.scalars().binds(name);
                      }));
-  PERDURE_TRY(scalars_.check_fits(held));
+  PERDURE_TRY(next_.scalars().check_fits(held));
   for (std::uint32_t rank = 0; rank < old.ranks(); ++rank) {
     for (const FileNote& note : file_notes_of(old.catalogue(rank))) {
-      if (files_.names(note.path)) {
+      if (next_.files().names(note.path)) {
         held.scalars.push_back({file_note_name(note.path), file_note_bytes(note)});
       }
     }
@@ -148,18 +147,18 @@ Status Pool::fill_array(const Redistribution& redistribution, VersionedArray& ar
 Status Pool::take_old_contents(const Redistribution& redistribution, const Catalogue& held) {
   PERDURE_TRY(make_room_for_catalogue());
   const TokenScope token(options_.token.get(), IoKind::read);
-  for (auto& [number, open] : open_) {
+  for (auto& [number, open] : next_.arrays()) {
     VersionedArray& array = *open.array;
     if (!redistribution.fills(array.name())) {
       PERDURE_TRY(load_array(open));
       continue;
     }
     tell_named(array, open.entry);
-    PERDURE_TRY(array.start_filled(next_.arrays.at(open.entry), [&](VersionedArray& empty) {
-      return fill_array(redistribution, empty);
-    }));
+    PERDURE_TRY(array.start_filled(
+        next_.catalogue().arrays.at(open.entry),
+        [&](VersionedArray& empty) { return fill_array(redistribution, empty); }));
   }
-  return files_.check(held);
+  return next_.files().check(held);
 }
 
 // [collective] The version that was taken over exists in the new files, under its number.
@@ -216,9 +215,8 @@ Status Pool::take_late(VersionedArray& array, RankRule rule) {
                   "the ranks open different arrays or windows here, one of them ",
                   quoted(array.name()), ": in a pool of another number of ranks all open the same");
   }
-  const auto box = boxes_.find({array.name(), array.part()});
   std::map<std::string, NewArray> one;
-  one[array.name()] = {&array, rule, box == boxes_.end() ? nullptr : &box->second};
+  one[array.name()] = {&array, rule, next_.box_of(array)};
   Redistribution redistribution(change_->old(), group_, std::move(one), Redistribution::Of::these,
                                 words_of_windows);
   PERDURE_TRY(redistribution.plan());
@@ -237,7 +235,7 @@ Status Pool::take_late(VersionedArray& array, RankRule rule) {
 // is in memory that the next version is made of.
 Status Pool::settle_old_version(std::uint64_t before) {
   if (!change_->keeps_version()) {
-    for (auto& [number, open] : open_) open.array->show_first();
+    for (auto& [number, open] : next_.arrays()) open.array->show_first();
     return Status::success();
   }
   PERDURE_TRY(life_.must(commit_old_version(change_->old().committed_ns())));
@@ -257,10 +255,9 @@ Result<std::uint64_t> Pool::restart_changed() {
   run_page_.set_phase(RunPhase::restarting);
   PERDURE_TRY(agree(group_, check_first_restart()));
   std::map<std::string, NewArray> arrays;
-  for (const auto& [number, open] : open_) {
-    const auto box = boxes_.find({open.array->name(), open.array->part()});
+  for (const auto& [number, open] : next_.arrays()) {
     arrays[open.array->name()] = {open.array.get(), change_->said_of(open.array->name()),
-                                  box == boxes_.end() ? nullptr : &box->second};
+                                  next_.box_of(*open.array)};
   }
   const auto which = change_->takes_late() ? Redistribution::Of::these : Redistribution::Of::all;
   Redistribution redistribution(change_->old(), group_, std::move(arrays), which);
@@ -270,12 +267,9 @@ Result<std::uint64_t> Pool::restart_changed() {
   PERDURE_TRY(agree(group_, agree_on_files(held.value())));
   PERDURE_TRY(agree(group_, take_old_contents(redistribution, held.value())));
   const std::uint64_t before = head();
-  PERDURE_TRY(make_recovered_newest([&] { return files_.cut(held.value()); }));
-  Catalogue next = held.take();
-  for (const auto& [array, box] : boxes_) put_box(next, array.first, array.second, &box);
-  scalars_.adopt(next);
-  next_.scalars = std::move(next.scalars);
-  scalars_.load();
+  PERDURE_TRY(make_recovered_newest([&] { return next_.files().cut(held.value()); }));
+  next_.adopt_scalars(held.take());
+  next_.scalars().load();
   PERDURE_TRY(settle_old_version(before));
   status_.version = change_->old().version();
   note_restarted(start_ns);
@@ -291,7 +285,7 @@ Status Pool::finish_change(const Catalogue& newest) {
   device_->renamed(change_->old().directory().path_of(rank_file_name(group_.rank())));
   change_.reset();
   status_.old_ranks = group_.ranks();
-  files_.set_old_ranks(0);
+  next_.files().set_old_ranks(0);
   note_place(directory());
   return options_.taker == nullptr ? Status::success() : options_.taker->changed(newest);
 }

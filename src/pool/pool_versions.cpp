@@ -5,7 +5,6 @@
 
 #include "base/agreement.hpp"
 #include "base/clock.hpp"
-#include "pool/box_note.hpp"
 #include "pool/copy_check.hpp"
 #include "pool/pool.hpp"
 
@@ -54,10 +53,10 @@ Result<std::uint64_t> Pool::restart_now() {
   if (kept_.chosen().choice.fell_back) PERDURE_TRY(agree(group_, local));
   if (local.ok()) local = make_room_for_catalogue();
   if (local.ok()) local = load_all();
-  if (local.ok()) local = files_.check(chosen());
+  if (local.ok()) local = next_.files().check(chosen());
   PERDURE_TRY(agree(group_, local));
-  PERDURE_TRY(make_recovered_newest([this] { return files_.cut(chosen()); }));
-  scalars_.load();
+  PERDURE_TRY(make_recovered_newest([this] { return next_.files().cut(chosen()); }));
+  next_.scalars().load();
   note_restarted(start_ns);
   return status_.version;
 }
@@ -65,7 +64,7 @@ Result<std::uint64_t> Pool::restart_now() {
 void Pool::note_restarted(std::uint64_t start_ns) {
   device_->touch_pages();  // of a file that another number of ranks has made
   status_.restart_ns = monotonic_ns() - start_ns;
-  run_page_.set_restored(status_.version, scalars_.iteration_of(next_), status_.restart_ns);
+  run_page_.set_restored(status_.version, next_.iteration(), status_.restart_ns);
   run_page_.set_phase(RunPhase::computing);
 }
 
@@ -86,9 +85,10 @@ Status Pool::check_held(std::uint64_t version) const {
 }
 
 Result<ArrayTable> Pool::arrays_of(std::uint64_t version) const {
-  if (version == 0) return next_.arrays;
+  if (version == 0) return next_.catalogue().arrays;
   PERDURE_TRY(check_held(version));
-  if (change_ && !change_->keeps_version()) return next_.arrays;  // there is no other version
+  if (change_ && !change_->keeps_version())
+    return next_.catalogue().arrays;  // there is no other version
   return retained().arrays_of(version);
 }
 
@@ -97,29 +97,15 @@ Result<Catalogue> Pool::check_restorable(std::uint64_t version) const {
   PERDURE_TRY(check_usable());
   PERDURE_TRY(check_held(version));
   PERDURE_TRY_ASSIGN(Catalogue target, kept_.read(version));
-  if (next_.version - 1 - version > back_max) {
-    return Status(Code::damaged, "version ", version, " is too old for version ", next_.version,
+  if (next_.version() - 1 - version > back_max) {
+    return Status(Code::damaged, "version ", version, " is too old for version ", next_.version(),
                   " to be made from it; the slots were damaged");
   }
-  PERDURE_TRY(open_.check_fits(target));
-  PERDURE_TRY(scalars_.check_fits(target));
+  PERDURE_TRY(next_.check_fits(target));
   PERDURE_TRY(verify_arrays(target));
   if (!restarted()) PERDURE_TRY(check_chosen());
   target.arrays = retained().arrays_of(version);  // with their extents and pages
   return target;
-}
-
-// The next version is made of `target` and of what is open beside it.
-void Pool::adopt(const Catalogue& target) {
-  Catalogue next = target;
-  next.version = next_.version;
-  next.parent = target.version;
-  next.incarnation = next_.incarnation + 1 + options_.incarnations_of_taker;
-  open_.adopt(target.arrays, retained());
-  next.arrays = next_.arrays;
-  for (const auto& [array, box] : boxes_) put_box(next, array.first, array.second, &box);
-  scalars_.adopt(next);
-  next_ = std::move(next);
 }
 
 Status Pool::restore(std::uint64_t version) {
@@ -130,25 +116,25 @@ Status Pool::restore(std::uint64_t version) {
   if (may.ok()) may = check_alone("can't be brought to another version");
   PERDURE_TRY(agree(group_, may, {About::restored, version}));
   const auto target = check_restorable(version);
-  PERDURE_TRY(agree(group_, target.ok() ? files_.check(target.value()) : target.status()));
+  PERDURE_TRY(agree(group_, target.ok() ? next_.files().check(target.value()) : target.status()));
   run_page_.set_phase(RunPhase::restarting);
   // First what any restart would do, so that a version that some rank had completed alone is gone.
   if (!restarted()) PERDURE_TRY(make_recovered_newest([] { return Status::success(); }));
-  adopt(target.value());
+  next_.adopt(target.value(), retained(), next_.incarnation() + 1 + options_.incarnations_of_taker);
   // One store on each rank; the pool stays usable only if all did it (commit.cpp, pool.I7).
   Status local = options_.taker != nullptr
-                     ? options_.taker->restoring(target.value(), next_.incarnation - 1)
+                     ? options_.taker->restoring(target.value(), next_.incarnation() - 1)
                      : Status::success();
-  if (local.ok()) local = kept_.reopen_next(next_, target.value());
+  if (local.ok()) local = kept_.reopen_next(next_.catalogue(), target.value());
   if (local.ok()) local = make_room_for_catalogue();
   if (local.ok()) local = load_all();
-  if (local.ok()) local = files_.cut(target.value());
+  if (local.ok()) local = next_.files().cut(target.value());
   PERDURE_TRY(life_.must(agree(group_, local)));
   if (options_.taker != nullptr) PERDURE_TRY(options_.taker->restored(target.value()));
-  scalars_.load();
+  next_.scalars().load();
   status_.version = version;
   status_.restart_ns = monotonic_ns() - start_ns;
-  run_page_.set_restored(version, scalars_.iteration_of(next_), status_.restart_ns);
+  run_page_.set_restored(version, next_.iteration(), status_.restart_ns);
   run_page_.set_phase(RunPhase::computing);
   return Status::success();
 }
