@@ -20,10 +20,8 @@ FIELDS = 15
 LARGE = {
     "Pool": 16,
     "DeviceBuffer": 17,
-    "Writer": 18,
     "StreamObject": 18,
-    "Checker": 18,
-    "Reader": 17,
+    "Checker": 16,
     "ObjectSet": 17,
 }
 CLASS = re.compile(

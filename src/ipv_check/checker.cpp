@@ -321,22 +321,23 @@ void Checker::flush_promised(std::uintptr_t address, std::size_t bytes) {
   });
 }
 
-void Checker::report(const Shadow& shadow, SiteNumber site) {
-  for (const Breach& breach : found_) report_one(shadow, site, breach);
-  found_.clear();
+const Violation* Violations::add(const Shadow& shadow, SiteNumber site, std::uint32_t iteration,
+                                 const Breach& breach) {
+  ++count_;
+  const auto [place, is_new] = known_.try_emplace({breach.rule, &shadow, site}, all_.size());
+  if (is_new) return &all_.emplace_back(shadow.name(), site, iteration, iteration, 1, breach);
+  Violation& violation = all_[place->second];
+  ++violation.count;
+  violation.last_iteration = iteration;
+  return nullptr;
 }
 
-void Checker::report_one(const Shadow& shadow, SiteNumber site, const Breach& breach) {
-  ++violation_count_;
-  const auto [place, is_new] = known_.try_emplace({breach.rule, &shadow, site}, violations_.size());
-  if (is_new) {
-    violations_.push_back({shadow.name(), site, iteration(), iteration(), 1, breach});
-    tell_(sentence(violations_.back()));
-    return;
+void Checker::report(const Shadow& shadow, SiteNumber site) {
+  for (const Breach& breach : found_) {
+    const Violation* const added = violations_.add(shadow, site, iteration(), breach);
+    if (added != nullptr) tell_(sentence(*added));
   }
-  Violation& violation = violations_[place->second];
-  ++violation.count;
-  violation.last_iteration = iteration();
+  found_.clear();
 }
 
 std::string Checker::sentence(const Violation& violation) const {

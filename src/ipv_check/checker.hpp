@@ -32,6 +32,21 @@ struct Violation {
   Breach breach;  // the first
 };
 
+// Each kind of breach once per place and object, and how often it was met.
+class Violations {
+ public:
+  // The new violation; null: it is known.
+  const Violation* add(const Shadow& shadow, SiteNumber site, std::uint32_t iteration,
+                       const Breach& breach);
+  const std::vector<Violation>& all() const { return all_; }
+  std::uint64_t count() const { return count_; }
+
+ private:
+  std::vector<Violation> all_;
+  std::map<std::tuple<Rule, const Shadow*, SiteNumber>, std::size_t> known_;
+  std::uint64_t count_ = 0;
+};
+
 class Checker {
  public:
   using Tell = std::function<void(const std::string&)>;
@@ -67,8 +82,8 @@ class Checker {
 
   SiteNumber number_of(Site& site) { return sites_.number_of(site); }
   const SiteTable& sites() const { return sites_; }
-  const std::vector<Violation>& violations() const { return violations_; }
-  std::uint64_t violation_count() const { return violation_count_; }
+  const std::vector<Violation>& violations() const { return violations_.all(); }
+  std::uint64_t violation_count() const { return violations_.count(); }
   std::uint64_t loads() const { return loads_; }
   std::uint64_t stores() const { return stores_; }
   std::uint32_t iterations() const { return complete_; }
@@ -98,7 +113,6 @@ class Checker {
   template <typename Use>
   void for_objects(std::uintptr_t address, std::size_t bytes, Use use);
   void report(const Shadow& shadow, SiteNumber site);
-  void report_one(const Shadow& shadow, SiteNumber site, const Breach& breach);
   Shadow* object_of_box(RowBox& box) const;
 
   Tell tell_;
@@ -114,9 +128,7 @@ class Checker {
   std::vector<Range> ranges_;  // of both copies, ascending
   std::uint32_t changes_ = 1;  // of ranges_
   Shadow::Breaches found_;
-  std::vector<Violation> violations_;
-  std::map<std::tuple<Rule, const Shadow*, SiteNumber>, std::size_t> known_;
-  std::uint64_t violation_count_ = 0;
+  Violations violations_;
   std::uint64_t loads_ = 0;
   std::uint64_t stores_ = 0;
 };

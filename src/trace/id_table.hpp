@@ -56,4 +56,27 @@ class IdTable {
   std::uint32_t size_ = 0;
 };
 
+// Both ways: the id of a page number, and the number of an id.
+class PageIds {
+ public:
+  void prefetch(std::uint64_t page) const { ids_.prefetch(page); }
+  std::uint32_t id_of(std::uint64_t page) {
+    const auto [id, is_new] = ids_.find_or_add(page);
+    if (is_new) numbers_.push_back(page);
+    last_page_ = page;
+    last_ = id;
+    return id;
+  }
+  std::uint64_t number_of(std::uint32_t id) const { return numbers_[id]; }
+  // Of id_of(): whether it was asked for this page the last time, and what it said.
+  bool is_last(std::uint64_t page) const { return page == last_page_ && !numbers_.empty(); }
+  std::uint32_t last() const { return last_; }
+
+ private:
+  IdTable ids_;
+  std::vector<std::uint64_t> numbers_;
+  std::uint64_t last_page_ = 0;
+  std::uint32_t last_ = 0;
+};
+
 }  // namespace perdure::trace

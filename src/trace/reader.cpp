@@ -40,6 +40,25 @@ bool parse_footer(std::span<const std::byte> raw, Totals& totals) {
 
 }  // namespace
 
+bool RegionFilter::enter(const std::string& name) {
+  if (inside_ || name.empty()) return false;
+  inside_ = true;
+  found_ = found_ || name == only_;
+  last_ = name;
+  return true;
+}
+
+bool RegionFilter::leave(const std::string& name) {
+  if (!inside_ || name != last_) return false;
+  inside_ = false;
+  return true;
+}
+
+void RegionFilter::rewind() {
+  last_.clear();
+  inside_ = found_ = false;
+}
+
 Result<std::unique_ptr<Reader>> Reader::open(const std::string& path) {
   PERDURE_TRY_ASSIGN(auto source, open_source(path));
   return open(std::move(source));
@@ -70,8 +89,8 @@ Status Reader::rewind() {
   sums_ = {};
   page_numbers_.clear();
   page_before_ = 0;
-  ended_ = in_region_ = begun_ = found_region_ = false;
-  inside_.clear();
+  regions_.rewind();
+  ended_ = begun_ = false;
   return Status::success();
 }
 
@@ -86,13 +105,12 @@ Result<Batch> Reader::next() {
       case FrameKind::records:
         PERDURE_TRY(read_records());
         batch = {Batch::Kind::records, records_, decoded_, {}};
-        if (only_.empty() || in_region_named(only_)) return batch;
+        if (regions_.passes()) return batch;
         break;
       case FrameKind::region_begin:
       case FrameKind::region_end:
         PERDURE_TRY(read_marker(batch));
-        found_region_ |= inside_ == only_;
-        if (only_.empty()) return batch;
+        if (regions_.wants_all()) return batch;
         break;
       case FrameKind::footer:
         PERDURE_TRY(read_end());
@@ -118,7 +136,7 @@ Result<const Totals*> Reader::totals() {
 
 Status Reader::only_region(const std::string& name) {
   if (begun_) return {Code::wrong_state, "the region must be chosen before reading begins"};
-  only_ = name;
+  regions_.want(name);
   return Status::success();
 }
 
@@ -151,12 +169,9 @@ Status Reader::read_marker(Batch& batch) {
   const auto raw = frames_.raw();
   batch.kind = begins ? Batch::Kind::region_begin : Batch::Kind::region_end;
   batch.region.assign(reinterpret_cast<const char*>(raw.data()), raw.size());
-  if (in_region_ == begins || batch.region.empty() || (!begins && batch.region != inside_)) {
-    return frames_.damaged("is the marker of a region, where none can be");
-  }
-  in_region_ = begins;
-  inside_ = batch.region;
-  return Status::success();
+  const bool can_be = begins ? regions_.enter(batch.region) : regions_.leave(batch.region);
+  return can_be ? Status::success()
+                : frames_.damaged("is the marker of a region, where none can be");
 }
 
 // The footer, and what must follow it: the trailer, and nothing else.
@@ -180,9 +195,9 @@ Status Reader::read_end() {
   count = source_->read(std::span(&more, 1));
   if (!count.ok()) return count.status();
   if (count.value() != 0) return frames_.damaged("is the last one, but bytes follow it");
-  if (in_region_) return frames_.damaged("comes before the end of a region");
-  if (!only_.empty() && !found_region_) {
-    return Status(Code::not_found, source_->name(), ": the trace has no region ", only_);
+  if (regions_.is_inside()) return frames_.damaged("comes before the end of a region");
+  if (regions_.lacks_the_wanted()) {
+    return Status(Code::not_found, source_->name(), ": the trace has no region ", region());
   }
   totals_ = std::move(totals);
   ended_ = true;

@@ -36,6 +36,29 @@ struct Batch {
   std::string region = {};               // its name, where one begins or ends
 };
 
+// Which region the trace is in, and whether it is the one that is wanted. Regions don't overlap.
+class RegionFilter {
+ public:
+  void want(const std::string& name) { only_ = name; }
+  const std::string& only() const { return only_; }  // empty: all are
+  bool wants_all() const { return only_.empty(); }
+  // What comes now is wanted.
+  bool passes() const { return wants_all() || (inside_ && last_ == only_); }
+  // The marker of a region; false: it can't be here.
+  bool enter(const std::string& name);
+  bool leave(const std::string& name);
+  bool is_inside() const { return inside_; }
+  bool lacks_the_wanted() const { return !wants_all() && !found_; }
+  // From the beginning of the trace again.
+  void rewind();
+
+ private:
+  std::string only_;
+  std::string last_;  // that began
+  bool inside_ = false;
+  bool found_ = false;
+};
+
 class Reader {
  public:
   static Result<std::unique_ptr<Reader>> open(const std::string& path);  // as open_source()
@@ -62,13 +85,12 @@ class Reader {
   // From now on next() gives only records in regions with this name, and no markers. Before the
   // first next(). A trace without such a region is Code::not_found at its end.
   Status only_region(const std::string& name);
-  const std::string& region() const { return only_; }  // empty: all of it
+  const std::string& region() const { return regions_.only(); }  // empty: all of it
 
  private:
   explicit Reader(std::unique_ptr<ByteSource> source)
       : source_(std::move(source)), frames_(*source_) {}
   Status begin();
-  bool in_region_named(const std::string& name) const { return in_region_ && inside_ == name; }
   Status read_records();
   Status read_marker(Batch& batch);
   Status read_end();
@@ -79,7 +101,7 @@ class Reader {
   std::unique_ptr<ByteSource> source_;
   FrameReader frames_;
   Header header_;
-  std::string only_;
+  RegionFilter regions_;
   std::vector<std::uint64_t> page_numbers_;
   std::vector<Record> records_;
   PageCounts decoded_;  // of records_
@@ -88,9 +110,6 @@ class Reader {
   std::uint64_t first_frame_ = 0;
   std::uint64_t header_checksum_ = 0;
   std::uint64_t page_before_ = 0;
-  std::string inside_;  // the region that began last
-  bool in_region_ = false;
-  bool found_region_ = false;
   bool begun_ = false;
   bool ended_ = false;
 };

@@ -99,11 +99,11 @@ Status Writer::begin() {
 }
 
 std::uint32_t Writer::id_of(std::uint64_t page) {
-  const auto [id, is_new] = ids_.find_or_add(page);
-  if (is_new && id == trace_pages_max) {
+  const std::uint32_t id = ids_.id_of(page);
+  if (id < totals_.pages.size()) return id;
+  if (id == trace_pages_max) {
     status_ = {Code::no_space, "trace: more than 2^32 - 16 pages; use larger ones"};
-  } else if (is_new) {
-    page_numbers_.push_back(page);
+  } else {
     totals_.pages.emplace_back();
   }
   return id;
@@ -122,11 +122,7 @@ std::uint32_t Writer::page_id(std::uint64_t page) {
 void Writer::append(std::uint64_t page, std::uint32_t reads, std::uint32_t writes,
                     std::uint32_t stream) {
   if ((reads | writes) == 0 || !status_.ok()) return;
-  if (page != last_page_ || totals_.pages.empty()) {
-    last_page_ = page;
-    last_id_ = id_of(page);
-  }
-  append_id(last_id_, reads, writes, stream);
+  append_id(ids_.is_last(page) ? ids_.last() : id_of(page), reads, writes, stream);
 }
 
 void Writer::append_id(std::uint32_t id, std::uint32_t reads, std::uint32_t writes,
@@ -152,24 +148,24 @@ void Writer::mark(FrameKind kind, const std::string& name) {
   const bool begins = kind == FrameKind::region_begin;
   if (name.size() > region_bytes_max || (begins && name.empty())) {
     status_ = invalid("a region's name has 1 to 255 bytes, not ", name.size());
-  } else if (in_region_ == begins) {
-    status_ = begins
-                  ? Status(Code::wrong_state, "trace: region ", name, " begins inside of ", region_)
-                  : Status(Code::wrong_state, "trace: no region is there to be ended");
+  } else if (region_.has_value() == begins) {
+    status_ =
+        begins ? Status(Code::wrong_state, "trace: region ", name, " begins inside of ", *region_)
+               : Status(Code::wrong_state, "trace: no region is there to be ended");
   }
   if (!status_.ok()) return;
-  in_region_ = begins;
-  region_ = begins ? name : region_;
+  if (begins) region_ = name;
   write_all_records();
-  if (status_.ok()) status_ = frames_.write(kind, bytes_of(region_));
+  if (status_.ok()) status_ = frames_.write(kind, bytes_of(*region_));
+  if (!begins) region_.reset();
 }
 
 Status Writer::finish(const Ending& ending) {
   if (finished_) return {Code::wrong_state, "trace: finish() was called before"};
   finished_ = true;
   totals_.ending = ending;
-  if (status_.ok() && in_region_) {
-    status_ = Status(Code::wrong_state, "trace: region ", region_, " has no end");
+  if (status_.ok() && region_) {
+    status_ = Status(Code::wrong_state, "trace: region ", *region_, " has no end");
   }
   if (status_.ok()) write_all_records();
   if (status_.ok()) status_ = write_footer();
@@ -202,8 +198,8 @@ void Writer::write_records(std::size_t count) {
     totals_.reads += record.reads;
     totals_.writes += record.writes;
     if (record.page != pages_written_) continue;
-    put_varint(zigzag(page_numbers_[pages_written_] - page_before_), page_bytes_);
-    page_before_ = page_numbers_[pages_written_++];
+    put_varint(zigzag(ids_.number_of(pages_written_) - page_before_), page_bytes_);
+    page_before_ = ids_.number_of(pages_written_++);
   }
   totals_.records += count;
   status_ = frames_.write_records(records, page_bytes_, pages_written_ - before);

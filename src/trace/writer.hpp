@@ -16,6 +16,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -73,17 +74,13 @@ class Writer {
   Header header_;
   std::vector<Record> ready_;  // final, and not yet in a frame
   Reducer reducer_;
-  IdTable ids_;
-  std::vector<std::uint64_t> page_numbers_;
+  PageIds ids_;
   Totals totals_;
   std::vector<std::byte> raw_;
   std::vector<std::byte> page_bytes_;  // numbers of the pages that are new in a frame
-  std::uint64_t last_page_ = 0;
-  std::uint32_t last_id_ = 0;
   std::uint32_t pages_written_ = 0;
   std::uint64_t page_before_ = 0;
-  std::string region_;
-  bool in_region_ = false;
+  std::optional<std::string> region_;  // that has begun and not ended
   bool finished_ = false;
 };
 
