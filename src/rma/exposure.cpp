@@ -16,6 +16,12 @@ namespace {
 
 constexpr std::uint64_t huge_page_bytes = std::uint64_t{2} << 20;
 
+#ifdef OPEN_MPI
+constexpr bool begins_at_pages = false;
+#else
+constexpr bool begins_at_pages = true;
+#endif
+
 // What each rank tells the others of its part.
 struct Announcement {
   std::uint64_t offset;
@@ -116,15 +122,21 @@ std::vector<ExposedTarget> targets_from(const std::vector<Announcement>& all) {
   return targets;
 }
 
+// What MPI is asked for. A library that begins each rank's memory at a page, as it is asked to,
+// needs no more for a small part; where one does not, the part does not fit.
+std::uint64_t room_for(const ExposedPart& part) {
+  if (part.bytes() == 0) return 0;
+  const bool fits = begins_at_pages && alignment_of(part) == view_page_bytes;
+  return align_up(part.bytes(), view_page_bytes) + (fits ? 0 : alignment_of(part));
+}
+
 // Tries memory of MPI's own; nothing if that can't be covered on some rank.
 Result<bool> expose_shared(MpiGroup& group, const ExposedPool& pool, const ExposedPart& part,
                            MPI_Info info, Exposure& exposure) {
-  const std::uint64_t room =
-      part.bytes() == 0 ? 0 : align_up(part.bytes(), view_page_bytes) + alignment_of(part);
   std::byte* memory = nullptr;
   MPI_Info hints = shared_info(info);
-  const int error = WindowCalls::Win_allocate_shared::real(static_cast<MPI_Aint>(room), 1, hints,
-                                                           group.comm(), &memory, &exposure.window);
+  const int error = WindowCalls::Win_allocate_shared::real(
+      static_cast<MPI_Aint>(room_for(part)), 1, hints, group.comm(), &memory, &exposure.window);
   PMPI_Info_free(&hints);
   if (error != MPI_SUCCESS) return mpi_status("MPI_Win_allocate_shared", error);
   PERDURE_TRY_ASSIGN(auto all,
