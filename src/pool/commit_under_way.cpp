@@ -10,6 +10,12 @@ void VersionUnderWay::add(VersionedArray& array, ArrayId entry) {
   participants.push_back({&array, entry});
 }
 
+// A try that failed had the same number, and perhaps other participants.
+bool VersionUnderWay::has(const VersionedArray& array) const {
+  return array.part_of_version() == catalogue.version && array.place() < participants.size() &&
+         participants[array.place()].array == &array;
+}
+
 std::vector<VersionedArray*> VersionUnderWay::arrays() const {
   std::vector<VersionedArray*> all;
   all.reserve(participants.size());

@@ -52,9 +52,7 @@ struct VersionUnderWay {
   std::uint64_t blocked_ns = 0;  // how long the application has waited for it
 
   Subject subject() const { return {about, catalogue.version}; }
-  bool has(const VersionedArray& array) const {
-    return array.part_of_version() == catalogue.version;
-  }
+  bool has(const VersionedArray& array) const;
   void add(VersionedArray& array, ArrayId entry);
   std::vector<VersionedArray*> arrays() const;
   // Local, before any store to a working copy.

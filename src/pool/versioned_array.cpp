@@ -464,7 +464,7 @@ void VersionedArray::take_size(const ArrayEntry& entry, bool other_contents) {
     tables_.resize(entry_.size_bytes);
     if (changes_) changes_->resize(from.size_bytes, entry_.size_bytes, other_contents);
   }
-  resized_ = moves ? Resized::moved : Resized::in_place;
+  if (resized_ != Resized::moved) resized_ = moves ? Resized::moved : Resized::in_place;
   if (mode() != ArrayMode::twin || twin_writer_ != nullptr) return;
   const std::byte* const base = with_.device.base();
   keep_copy(base + from.copy_offset(from.copy), from.size_bytes, entry_.copy);
