@@ -138,7 +138,11 @@ void OpenArrays::adopt(const ArrayTable& target, const Retained& retained) {
 
 void OpenArrays::join(VersionUnderWay& version, const Retained& retained, std::uint32_t open_slot) {
   version.participants.reserve(saved_always_.size() + woken_.size());
-  for (const auto& [number, open] : saved_always_) version.add(*open->array, open->entry);
+  // One that was opened during the last commit had no part in it, and is named by it as before.
+  for (const auto& [number, open] : saved_always_) {
+    retained.tell(*open->array, open->array->entry().copy, open_slot);
+    version.add(*open->array, open->entry);
+  }
   for (const auto& [number, array] : woken_) {
     if (array->is_idle()) continue;  // restored since
     retained.tell(*array, array->entry().copy, open_slot);

@@ -233,6 +233,30 @@ TEST_F(Versions, that_lack_an_array_or_scalar_give_zeros_and_nothing) {
   }
 }
 
+// The version under way then names the copy that the one before it named.
+TEST_F(Versions, keep_what_they_hold_of_arrays_that_were_opened_while_they_were_made) {
+  keep(3);
+  open();
+  VersionedArray* late = array("late", shape(ArrayMode::twin, 50, false));
+  ASSERT_TRUE(pool_->restart().ok());
+  const auto commit_late = [&](std::int64_t value) {
+    std::fill_n(words(late), 50, value);
+    ASSERT_TRUE(pool_->commit().ok());
+  };
+  commit_late(1);
+  commit_late(2);
+  ASSERT_TRUE(pool_->close_array(late, false).ok());
+  ASSERT_TRUE(pool_->commit_begin().ok());
+  late = array("late", shape(ArrayMode::twin, 50, false));
+  ASSERT_NE(late, nullptr) << status_.message();
+  ASSERT_EQ(pool_->commit_wait().value(), 3U);
+  commit_late(4);
+  commit_late(5);
+  std::fill_n(words(late), 50, 9);  // of the next version
+  ASSERT_TRUE(pool_->restore(3).ok());
+  EXPECT_EQ(reinterpret_cast<const std::int64_t*>(late->consistent())[0], 2);
+}
+
 // Opens, closes, commits, restores, deletes and crashes at random, beside a plain list of what each
 // version held. Frozen arrays and other lines make copies fall out of step with version numbers.
 class RandomVersions : public Versions {
