@@ -404,6 +404,53 @@ TEST_F(Arrays, that_are_closed_during_a_commit_that_fails_stay_as_they_were) {
   commit();
 }
 
+// The number of the commit that failed is not that of a version that holds them.
+TEST_F(Arrays, that_are_closed_after_a_commit_that_failed_stay_in_the_versions) {
+  open();
+  restart(0);
+  VersionedArray* u = array("u", shape(ArrayMode::copy, 100));
+  words(u)[0] = 1;
+  commit();
+  EXPECT_FALSE(pool_->commit({Code::io_error, "refused"}).ok());
+  ASSERT_TRUE(pool_->close_array(u, false).ok());
+  commit();
+  crash();
+  open();
+  ASSERT_NE(pool_->held_shape("u"), nullptr);
+  u = array("u", shape(ArrayMode::copy, 100));
+  restart(2);
+  EXPECT_EQ(words(u)[0], 1);
+}
+
+TEST_F(Arrays, that_were_erased_do_not_come_back_for_new_ones_whose_commit_failed) {
+  open();
+  restart(0);
+  VersionedArray* u = array("u", shape(ArrayMode::copy, 100));
+  words(u)[0] = 1;
+  commit();
+  ASSERT_TRUE(pool_->close_array(u, true).ok());
+  u = array("u", shape(ArrayMode::copy, 100));
+  medium_->failing_fence = medium_->counters().fence_calls + 2;
+  ASSERT_TRUE(pool_->commit_begin().ok());
+  ASSERT_TRUE(pool_->close_array(u, false).ok());
+  EXPECT_FALSE(pool_->commit_wait().ok());
+  EXPECT_EQ(pool_->held_shape("u"), nullptr);
+  commit();
+  u = array("u", shape(ArrayMode::copy, 100));
+  EXPECT_EQ(words(u)[0], 0);
+}
+
+TEST_F(Arrays, that_are_marked_and_closed_during_a_commit_that_fails_are_not_asked_again) {
+  open();
+  VersionedArray* w = array("w", shape(ArrayMode::log, 100), {nullptr, true});
+  restart(0);
+  medium_->failing_fence = medium_->counters().fence_calls + 2;
+  ASSERT_TRUE(pool_->commit_begin().ok());
+  ASSERT_TRUE(pool_->close_array(w, true).ok());
+  EXPECT_FALSE(pool_->commit_wait().ok());
+  commit();
+}
+
 TEST_F(Arrays, that_are_staged_are_saved_as_they_were_at_the_call) {
   open();
   VersionedArray* u = array("u", shape(ArrayMode::copy, 1000), staged());

@@ -99,6 +99,7 @@ OpenArrays::OpenArray OpenArrays::take(const VersionedArray& array, bool named) 
   note_closed(key);
   saved_always_.erase(number);
   woken_.erase(number);
+  taken.array->report_to_nobody();
   open_.erase(number);
   return taken;
 }
@@ -167,7 +168,11 @@ void OpenArrays::drop_retired(const VersionUnderWay& version, const ArrayTable& 
     const ArrayEntry& entry = retired.array->entry();
     const ArrayId* kept = find_entry({entry.name, entry.part});
     PERDURE_ASSERT(kept != nullptr);
-    take_entry_of(head, *kept);
+    if (retired.array->is_held()) {
+      take_entry_of(head, *kept);
+    } else {
+      erase_entry(*kept);  // the head may have one of that name that was erased since
+    }
   }
 }
 

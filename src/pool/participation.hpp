@@ -30,6 +30,8 @@ class Participation {
     woken_ = &list;
     number_ = number;
   }
+  // It is open no more: what wakes it then (a commit that fails) concerns nobody.
+  void report_to_nobody() { woken_ = nullptr; }
 
   void take_part(std::uint64_t version, std::size_t place) {
     version_ = version;

@@ -141,8 +141,7 @@ Status Pool::close_array(VersionedArray* array, bool erase) {
   OpenArrays::OpenArray closed = next_.arrays().take(*array, restarted());
   if (change_ && !erase) change_->note_gone(array->name());
   // The head may have one of that name that was erased since, which it is not.
-  const bool is_held = array->part_of_version() != 0 && array->part_of_version() <= head();
-  const bool goes = erase || !(closed.known || is_held || part_of_commit);
+  const bool goes = erase || !(closed.known || array->is_held() || part_of_commit);
   if (part_of_commit) version->retired.push_back({std::move(closed.array), goes});
   if (goes) {
     next_.arrays().erase_entry(closed.entry);

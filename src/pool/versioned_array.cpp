@@ -237,7 +237,7 @@ Status VersionedArray::begin_empty(const ArrayEntry& entry) {
   PERDURE_TRY(check_buffer_here());
   stores_.clear();
   PERDURE_TRY(take_entry(entry));
-  if (life_ == Life::committed) life_ = Life::started;
+  if (life_ != Life::opened) life_ = Life::started;
   if (mode() != ArrayMode::flush) {
     entry_.copy = copies_.lowest_unnamed();
     PERDURE_ASSERT(entry_.copy < entry_.copies);
@@ -453,7 +453,7 @@ void VersionedArray::take_size(const ArrayEntry& entry, bool other_contents) {
   const std::uint32_t worked_on = working_copy();
   if (moves) {
     entry_.copy = 0;
-    if (life_ == Life::committed) life_ = Life::started;
+    if (life_ == Life::committed) life_ = Life::left;
     copies_.forget_named();
     copies_.end_version();  // which names what it left
     make_tables();
@@ -657,7 +657,10 @@ std::uint64_t VersionedArray::checksum_of_next() const {
 
 void VersionedArray::commit(const LeafEntry& named) {
   const Resized resized = std::exchange(resized_, Resized::no);
-  if (resized == Resized::moved) return;  // the version names what it left
+  if (resized == Resized::moved) {  // the version names what it left
+    life_ = Life::left;
+    return;
+  }
   if (changes_) changes_->commit(working_copy(), resized == Resized::no);
   if (device_buffer_) device_buffer_->commit(named.copy);
   entry_.copy = named.copy;

@@ -97,7 +97,9 @@ class VersionedArray {
   const ArrayEntry& entry() const { return entry_; }  // names the committed copy
   std::uint64_t size_bytes() const { return entry_.size_bytes; }
   ArrayMode mode() const { return entry_.shape.mode; }
-  bool committed() const { return life_ == Life::committed; }  // the head names it
+  bool committed() const { return life_ == Life::committed; }  // the head names it, where it is
+  // The head names it, perhaps in an extent that it left.
+  bool is_held() const { return life_ == Life::committed || life_ == Life::left; }
   bool staged() const { return memory_.is_staged(); }
   // log with marks: none since the last version, so that the next one needs nothing of it.
   bool is_idle() const { return participation_.is_idle(); }
@@ -105,6 +107,7 @@ class VersionedArray {
   // `list`, which outlives the array, gets it under `number` when it is idle no more.
   using Woken = Participation::Woken;
   void report_to(Woken& list, std::uint64_t number);
+  void report_to_nobody() { participation_.report_to_nobody(); }
 
   // It takes part in a version, and is which of the participants; marks from now on are the next
   // one's.
@@ -263,7 +266,8 @@ class VersionedArray {
   }
   std::uint64_t unit_bytes() const { return perdure::unit_bytes(entry_, with_.block_bytes); }
 
-  enum class Life : std::uint8_t { opened, started, committed };
+  // left: the head names it in an extent that it left.
+  enum class Life : std::uint8_t { opened, started, left, committed };
   enum class Resized : std::uint8_t { no, in_place, moved };
 
   const ArraySurroundings with_;
