@@ -4,6 +4,7 @@
 #include "pool/changed_pages.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <cstring>
 #include <vector>
@@ -40,6 +41,45 @@ TEST(ChangedPages, a_store_that_may_have_gone_unseen_is_found_though_pages_are_f
   const PageSet& lacking = changes.lacking(0, {memory.at(), pages * page_bytes}, committed.data());
   EXPECT_TRUE(lacking.has(3));
   EXPECT_FALSE(lacking.has(4));
+}
+
+// A hole in the memory, which the program then fills: nobody can protect what lies after it.
+TEST(FaultTracker, counts_what_it_could_not_protect_again) {
+  constexpr std::size_t block = std::size_t{64} << 10U;
+  auto* const memory = static_cast<std::byte*>(
+      ::mmap(nullptr, 3 * block, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  ASSERT_NE(memory, MAP_FAILED);
+  auto made = PageTracker::create(memory, 3 * block, TrackerKind::faults);
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  PageTracker& tracker = *made.value();
+  ASSERT_TRUE(tracker.watch().ok());
+  memory[block + page_bytes] = std::byte{1};
+  ASSERT_EQ(::munmap(memory + block, page_bytes), 0);
+  PageSet changed(3 * block, block);
+  EXPECT_FALSE(tracker.collect(changed).ok());
+  ASSERT_NE(::mmap(memory + block, page_bytes, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0),
+            MAP_FAILED);
+  changed.clear();
+  memory[block + 2 * page_bytes] = std::byte{2};
+  ASSERT_TRUE(tracker.collect(changed).ok());
+  EXPECT_TRUE(changed.has(1));
+  EXPECT_FALSE(changed.has(2));
+  made.value().reset();
+  ASSERT_EQ(::munmap(memory, 3 * block), 0);
+}
+
+TEST(PageTracker, finds_nothing_in_memory_that_it_watches_no_more) {
+  auto made = ArrayBuffer::make(pages * page_bytes, true);
+  ASSERT_TRUE(made.ok());
+  const ArrayBuffer memory = made.take();
+  auto tracker = PageTracker::create(memory.at(), pages * page_bytes, TrackerKind::faults);
+  ASSERT_TRUE(tracker.ok()) << tracker.status().message();
+  ASSERT_TRUE(tracker.value()->watch().ok());
+  tracker.value()->stop(true);
+  PageSet changed(pages * page_bytes, page_bytes);
+  EXPECT_EQ(tracker.value()->collect(changed).code(), Code::wrong_state);
+  memory.at()[0] = std::byte{1};  // it is as any other
 }
 
 }  // namespace

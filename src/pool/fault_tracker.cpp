@@ -93,20 +93,24 @@ void FaultTracker::unwatch(bool mapped) {
 }
 
 void FaultTracker::expose() {
-  for (std::size_t block = 0; block < range_.blocks; ++block) {
-    range_.touched[block].store(1, std::memory_order_relaxed);
-  }
+  note({0, size_bytes()}, true);
   (void)release({0, size_bytes()});
 }
 
-Status FaultTracker::protect(ByteRange range) {
+void FaultTracker::note(ByteRange range, bool touched) {
   const std::size_t end = (range.end + block_bytes - 1) / block_bytes;
   for (std::size_t block = range.begin / block_bytes; block < end; ++block) {
-    range_.touched[block].store(0, std::memory_order_relaxed);
+    range_.touched[block].store(touched ? 1 : 0, std::memory_order_relaxed);
   }
+}
+
+Status FaultTracker::protect(ByteRange range) {
+  note(range, false);
   const auto begin = reinterpret_cast<std::uintptr_t>(base()) + range.begin;
   if (set_protection(begin, range.end - range.begin, PROT_READ)) return Status::success();
-  return refused(errno);
+  const Status failed = refused(errno);
+  note(range, true);  // what can still be stored to
+  return failed;
 }
 
 Status FaultTracker::release(ByteRange range) {

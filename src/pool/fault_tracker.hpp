@@ -29,6 +29,7 @@ class FaultTracker final : public PageTracker {
   Status protect(ByteRange range) override;
   Status release(ByteRange range) override;
   Status take(ByteRange range, PageSet& changed) override;
+  void note(ByteRange range, bool touched);
 
   TrackedRange& range_;
 };

@@ -123,6 +123,7 @@ Status PageTracker::watch() {
 }
 
 Status PageTracker::collect(PageSet& changed) {
+  if (stopped_) return {Code::wrong_state, "the buffer's memory is not watched any more"};
   for (std::size_t first = 0; first < chunks_.size();) {
     const bool left = chunks_[first].left;
     std::size_t end = first;

@@ -427,6 +427,58 @@ TEST_F(Sizes, that_change_twice_while_a_version_is_saved_are_in_no_copy_yet) {
   EXPECT_TRUE(u->committed());
 }
 
+// As malloc() may give it again.
+TEST_F(Sizes, stay_and_all_is_saved_when_the_buffer_was_freed_and_lies_where_it_was) {
+  for (const std::uint64_t after : {2000U, 1990U, 2100U}) {
+    image_.clear();
+    open();
+    Words buffer(2100, 1);
+    ArrayOptions marked = of_program(buffer.data());
+    marked.marks = true;
+    VersionedArray* u = array("u", shape(ArrayMode::log, 2000), marked);
+    restart(0);
+    for (const std::uint64_t marked_bytes : {16'000U, 8U, 8U}) {
+      ASSERT_TRUE(u->mark(0, marked_bytes).ok());
+      commit();
+    }
+    u->lose_buffer("freed");
+    std::ranges::fill(buffer, 2);
+    ASSERT_TRUE(resize(u, after, buffer.data()).ok());
+    commit();
+    crash();
+    open();
+    u = array("u", shape(ArrayMode::log, after), of_program());
+    restart(4);
+    EXPECT_EQ(contents(u), Words(after, 2));
+  }
+}
+
+// What was the buffer is the program's, which stores there as it likes.
+TEST_F(Sizes, leave_memory_that_was_freed_as_it_is) {
+  constexpr std::size_t bytes = std::size_t{256} << 10U;
+  for (const std::uint64_t after : {20'000U, 1000U, 0U}) {
+    void* const memory =
+        ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ASSERT_NE(memory, MAP_FAILED);
+    image_.clear();
+    open();
+    ArrayOptions options = of_program(memory);
+    options.tracker = TrackerKind::faults;
+    VersionedArray* u = array("u", shape(ArrayMode::log, bytes / 8), options);
+    restart(0);
+    commit();
+    u->lose_buffer("freed");
+    ASSERT_TRUE(resize(u, after, after == 0 ? nullptr : memory).ok());
+    std::memset(memory, 7, bytes);
+    commit();
+    ASSERT_TRUE(pool_->close_array(u, false).ok());
+    u = array("u", shape(ArrayMode::log, after), of_program());
+    EXPECT_EQ(contents(u), Words(after, 0x0707070707070707));
+    pool_.reset();
+    ASSERT_EQ(::munmap(memory, bytes), 0);
+  }
+}
+
 struct Kind {
   const char* name;
   ArrayMode mode;

@@ -387,7 +387,8 @@ Status VersionedArray::check_given(std::byte* given, std::uint64_t size_bytes) {
   const bool compared = changes_ && changes_->way() == ChangedPages::Way::comparison;
   if (changes_) changes_->choose_way(size_bytes);
   const bool reaches = mode() == ArrayMode::copy && memory_.reaches(size_bytes);
-  if (given != memory_.given() || (size_bytes > entry_.size_bytes && !reaches)) {
+  const bool is_known = given == memory_.given() && memory_.how_lost() == nullptr;
+  if (!is_known || (size_bytes > entry_.size_bytes && !reaches)) {
     return check_buffer(given, size_bytes);
   }
   if (compared) changes_->set_way(ChangedPages::Way::comparison);  // as it was found to be
@@ -422,7 +423,9 @@ Status VersionedArray::resize_buffer(std::byte* given, const ArrayEntry& entry,
   }
   const bool moves = given != nullptr || made.is_there();
   std::byte* const at = given != nullptr ? given : moves ? made.at() : memory_.at();
-  other_contents = at != memory_.at() && !made.is_there();
+  // What lies where memory was that went is as new as what lies elsewhere.
+  const bool is_there = at == memory_.at() && memory_.how_lost() == nullptr;
+  other_contents = !is_there && !made.is_there();
   if (changes_ && !other_contents) other_contents = !changes_->end_following().ok();
   if (Status followed = follow(at, size); !followed.ok()) {
     changes_->follow_again(memory_.at(), before, way);
