@@ -407,7 +407,9 @@ PERDURE_API const void* perdure_consistent(const perdure_array* array);
 PERDURE_API int perdure_mark(perdure_array* array, uint64_t first, uint64_t count);
 
 /* Twin: stores `count` elements at element `first` of the working copy past the cache, so that the
- * commit need not flush them. For loops that produce their result row by row. Local.
+ * commit need not flush them: until it, change them by this call alone, as other stores there would
+ * not come to the medium. For loops that produce their result row by row. Local. STATE while the
+ * array is committed.
  * After perdure_stream() `elements` may be memory of its GPU: what the stream leaves there is
  * transferred while the host goes on, the stream goes on after that, and a commit waits for it. */
 PERDURE_API int perdure_write(perdure_array* array, uint64_t first, uint64_t count,

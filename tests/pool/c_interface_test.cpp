@@ -91,6 +91,7 @@ TEST_P(EachMode, asynchronous_commits_come_back) {
       // Here the application would compute. A twin array is committed where it is.
       const bool twin = GetParam() == PERDURE_TWIN;
       ASSERT_EQ(perdure_before_write(job.u), twin ? PERDURE_E_STATE : PERDURE_OK);
+      ASSERT_EQ(perdure_write(job.u, 0, 1, &job.step), PERDURE_E_STATE);
       if (i == 4) break;
       ASSERT_EQ(perdure_commit_wait(job.pool, &job.version), 0) << perdure_last_error();
       EXPECT_EQ(job.version, job.step);
