@@ -131,6 +131,11 @@ class GrowingHistory {
       ++history_.back().step;
     }
     const auto persisted = job.persist();
+    // Sizes change before it is known that the version fails, perhaps several times.
+    if (fails && persisted.ok()) {
+      if (below(random_, 3) == 0) done(job.resize_pair(pair_bytes(), random_), "resize_pair");
+      for (std::uint64_t actions = below(random_, 4); actions > 0; --actions) act(job);
+    }
     const bool lost = fails && (!persisted.ok() || !job.set().finish().ok());
     job.device().failing_fence = 0;
     if (!persisted.ok() && !fails) complain("persist: " + persisted.status().message());
