@@ -2,6 +2,7 @@
 //
 // Arrays of a pool: names and parts, empty ones, flush mode, comparing, staging, closing.
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <string>
 
@@ -449,6 +450,35 @@ TEST_F(Arrays, that_are_marked_and_closed_during_a_commit_that_fails_are_not_ask
   ASSERT_TRUE(pool_->close_array(w, true).ok());
   EXPECT_FALSE(pool_->commit_wait().ok());
   commit();
+}
+
+TEST_F(Arrays, that_are_closed_during_a_commit_leave_their_buffers_to_others) {
+  constexpr std::uint64_t bytes = 80'000;
+  void* const memory =
+      ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  for (const TrackerKind tracker : {TrackerKind::chosen, TrackerKind::faults}) {
+    image_.clear();
+    open();
+    ArrayOptions options;
+    options.buffer = memory;
+    options.tracker = tracker;
+    VersionedArray* u = array("u", shape(ArrayMode::log, bytes / 8), options);
+    restart(0);
+    ASSERT_TRUE(pool_->commit_begin().ok());
+    ASSERT_TRUE(pool_->close_array(u, true).ok());
+    VersionedArray* w = array("w", shape(ArrayMode::log, bytes / 8), options);
+    ASSERT_NE(w, nullptr) << status_.message();
+    ASSERT_TRUE(pool_->commit_wait().ok());
+    commit();
+    words(w)[7] = 7;
+    commit();
+    words(w)[7] = 8;
+    ASSERT_TRUE(pool_->restore(3).ok());
+    EXPECT_EQ(words(w)[7], 7);
+    crash();
+  }
+  ASSERT_EQ(::munmap(memory, bytes), 0);
 }
 
 TEST_F(Arrays, that_are_staged_are_saved_as_they_were_at_the_call) {

@@ -142,7 +142,10 @@ Status Pool::close_array(VersionedArray* array, bool erase) {
   if (change_ && !erase) change_->note_gone(array->name());
   // The head may have one of that name that was erased since, which it is not.
   const bool goes = erase || !(closed.known || array->is_held() || part_of_commit);
-  if (part_of_commit) version->retired.push_back({std::move(closed.array), goes});
+  if (part_of_commit) {
+    closed.array->stop_following();
+    version->retired.push_back({std::move(closed.array), goes});
+  }
   if (goes) {
     next_.arrays().erase_entry(closed.entry);
   } else if (!part_of_commit) {

@@ -184,6 +184,10 @@ class VersionedArray {
   // commit. Any thread. `how` is for good: "freed".
   void lose_buffer(const char* how);
   void move_buffer();
+  // It is closed, and saved: what is stored to the buffer from now on concerns nobody.
+  void stop_following() {
+    if (changes_) changes_->leave();
+  }
   void end_move_of_buffer(bool kept);
   // Code::wrong_state says what became of it.
   Status check_buffer_here() const;
