@@ -45,7 +45,7 @@ constexpr Kind kinds[] = {
     {ArrayMode::twin, false},
 };
 
-constexpr std::uint64_t most_words = 4500;
+constexpr std::uint64_t most_words = 2600;
 
 // Memory of the program, of which one of three places is the buffer: two begin at pages.
 class Places {
@@ -75,6 +75,7 @@ struct Member {
   VersionedArray* array = nullptr;  // null: it is closed
   bool held_by_head = false;        // as this array, not as one of its name before
   bool in_commit = false;           // under way
+  bool in_version = false;          // that it makes
   bool closing = false;             // it was closed, and its commit is under way
   bool erased = false;              // by that
   bool is_given = false;            // its buffer is the program's
@@ -96,6 +97,7 @@ class Histories : public PoolTest {
   std::uint64_t head() const { return pool_->status().version; }
   // Around 16 KiB it changes how stores are found.
   std::uint64_t some_count() {
+    if (staged_) return 700;  // they keep their sizes
     const std::uint64_t drawn = below(8);
     return drawn == 0 ? 0 : drawn < 4 ? 2000 + below(100) : below(most_words);
   }
@@ -107,12 +109,13 @@ class Histories : public PoolTest {
     geometry_ = {4096, one_in(3) ? 4096U : 64U, one_in(2) ? 65536U : 4096U,
                  static_cast<std::uint32_t>(2 + below(4))};
     members_.resize(1 + below(4));
+    staged_ = one_in(4);
     for (std::size_t i = 0; i < members_.size(); ++i) {
       Member& member = members_[i];
       member.name = "array" + std::to_string(i);
       do {
         member.kind = kinds[below(std::size(kinds))];
-      } while (member.kind.tracker == TrackerKind::kernel && !WrittenTracker::available().ok());
+      } while (!is_possible(member.kind));
       member.places = std::make_unique<Places>();
     }
     open();
@@ -120,6 +123,11 @@ class Histories : public PoolTest {
       if (!one_in(4)) open_member(member, true);
     }
     start(0);
+  }
+
+  bool is_possible(const Kind& kind) const {
+    if (staged_) return kind.mode == ArrayMode::copy || kind.compare;
+    return kind.tracker != TrackerKind::kernel || WrittenTracker::available().ok();
   }
 
   // Contents are looked at when the pool has restarted.
@@ -134,6 +142,7 @@ class Histories : public PoolTest {
     options.marks = kind.marks;
     options.compare = kind.compare;
     options.tracker = kind.tracker;
+    options.staged = staged_;
     const std::uint64_t count = of.extents[0];
     member.is_given = may_be_given && !member.is_twin() && count != 0 && one_in(3);
     member.now.assign(count, 0);
@@ -208,7 +217,7 @@ class Histories : public PoolTest {
   }
 
   void resize_somehow(Member& member) {
-    if (member.array == nullptr || !wait_for(member)) return;
+    if (member.array == nullptr || staged_ || !wait_for(member)) return;
     std::uint64_t count = some_count();
     const std::uint64_t before = member.now.size();
     if (one_in(2)) count = std::min(before + below(40), most_words);
@@ -254,6 +263,7 @@ class Histories : public PoolTest {
       member.in_commit = member.array != nullptr;
       member.closing = member.erased = false;
       member.saved = member.is_twin() ? member.working : member.now;
+      member.in_version = member.in_commit || member.held_by_head;
       // Closed, it stays in the version as it is in the one before.
       if (!member.in_commit && member.held_by_head) member.saved = member.versions.at(head());
     }
@@ -281,20 +291,36 @@ class Histories : public PoolTest {
     EXPECT_TRUE(begun.ok() || !committed.ok());
     return committed;
   }
-  void commit_somehow() {
+  // Each makes the one before it durable.
+  Result<std::uint64_t> commit_staged_several() {
+    if (one_in(6)) medium_->failing_fence = medium_->counters().fence_calls + 1 + below(8);
+    auto begun = pool_->commit_staged();
+    while (begun.ok()) {
+      between_the_steps();
+      if (one_in(2)) return pool_->commit_wait();
+      store_some();
+      const auto number = begun.value();
+      begun = pool_->commit_staged();
+      accept(head() == number ? Result(number) : Result<std::uint64_t>(Status(Code::io_error, "")));
+      note_contents();
+    }
+    return pool_->commit_pending() ? pool_->commit_wait() : begun;
+  }
+  void store_some() {
     for (Member& member : members_) {
       if (one_in(2) || member.is_twin()) store(member);
     }
-    std::map<const Member*, bool> in_version;
+  }
+  void commit_somehow() {
+    store_some();
     note_contents();
-    for (const Member& member : members_) {
-      in_version[&member] = member.in_commit || member.held_by_head;
-    }
-    const auto committed = commit_of_some_kind();
+    accept(staged_ && !one_in(4) ? commit_staged_several() : commit_of_some_kind());
     medium_->failing_fence = 0;
+  }
+  void accept(const Result<std::uint64_t>& committed) {
     ASSERT_TRUE(pool_->usable().ok()) << pool_->usable().message();
     for (Member& member : members_) {
-      if (committed.ok() && in_version[&member]) {
+      if (committed.ok() && member.in_version) {
         member.versions[committed.value()] = member.saved;
         if (member.in_commit && !member.erased) member.held_by_head = true;
         const bool stays_open = member.in_commit && member.array != nullptr && !member.erased;
@@ -395,10 +421,11 @@ class Histories : public PoolTest {
 
   std::mt19937_64 random_;
   std::vector<Member> members_;
+  bool staged_ = false;  // all of them: they can be committed while the program stores
 };
 
 TEST_F(Histories, of_several_arrays_bring_back_each_version) {
-  device_max_ = 16U << 20U;
+  device_max_ = 4U << 20U;
   random_.seed(test_seed());
   const int lives = slow_tests() ? 400 : 30;
   for (int life = 0; life < lives; ++life) {
