@@ -52,6 +52,8 @@ class Accelerator {
   virtual DriverHandle context() const = 0;
   // It can compute the format's own checksums: XXH3 of blocks of 64 KiB, and of pages of 4 KiB.
   virtual bool has_sums() const = 0;
+  // Its kernels have registered memory of the host at the host's own addresses.
+  virtual bool kernels_reach_host() const = 0;
   // Null: a driver, which can be asked what is at an address. Else only the program knows that.
   virtual const DeviceFunctions* functions() const { return nullptr; }
   // Which of all allocations there ever were has the byte; 0: it is not memory that it has. Another
@@ -65,7 +67,7 @@ class Accelerator {
   virtual Status with_room(const std::function<Status(std::uint64_t room_bytes)>& use) {
     return use(std::numeric_limits<std::uint64_t>::max());
   }
-  // Whole pages of the host, which it can reach at full speed and its kernels at all.
+  // Whole pages of the host, which it can reach at full speed; kernels_reach_host().
   virtual Status register_host(std::byte* begin, std::uint64_t bytes) = 0;
   virtual void unregister_host(std::byte* begin) = 0;
 
@@ -94,7 +96,7 @@ class Accelerator {
   virtual Status sum(Unit unit, DeviceAddress from, DeviceAddress sums, std::uint64_t units) = 0;
   // What differs from the table is stored there, and goes on the list.
   virtual Status list_changed(const ChangeTables& tables, std::uint64_t units) = 0;
-  // The listed units go to the same places of `to`, which is registered.
+  // The listed units go to the same places of `to`, which is registered; kernels_reach_host().
   virtual Status store_listed(const ChangeTables& tables, DeviceAddress from, std::byte* to,
                               std::uint64_t unit_bytes) = 0;
 };

@@ -14,6 +14,8 @@ namespace {
 // Of cuda.h, which isn't needed to build.
 constexpr int allocation_attribute = 7;
 constexpr int multiprocessors_attribute = 16;
+constexpr int same_address_attribute =
+    91;  // of registered memory: a kernel has it where the host does
 constexpr int reads_host_pages_attribute = 100;
 constexpr unsigned non_blocking = 1;  // of a stream: the program's default stream is not awaited
 constexpr unsigned sleeping = 3;      // of an event: who waits sleeps; and it has no time
@@ -26,6 +28,27 @@ constexpr unsigned threads_per_block = 256;
 // them would slow the program's own kernels down.
 constexpr unsigned blocks_per_processor = 8;
 constexpr unsigned storing_blocks = 2;
+
+// What this thread calls is no part of a capture, which the driver would spoil otherwise, on
+// whatever thread the program has begun it.
+class BesideCaptures {
+ public:
+  explicit BesideCaptures(const CudaDriver& driver) : driver_(driver), is_on_(exchange()) {}
+  ~BesideCaptures() {
+    if (is_on_ && !exchange()) (void)exchange();
+  }
+  BesideCaptures(const BesideCaptures&) = delete;
+  BesideCaptures& operator=(const BesideCaptures&) = delete;
+
+ private:
+  bool exchange() {
+    return driver_.exchange_capture_mode != nullptr && driver_.exchange_capture_mode(&mode_) == 0;
+  }
+
+  const CudaDriver& driver_;
+  int mode_ = 2;  // CU_STREAM_CAPTURE_MODE_RELAXED; then what it was
+  const bool is_on_;
+};
 
 }  // namespace
 
@@ -48,28 +71,18 @@ class CudaAccelerator::Current {
   Status status_;
 };
 
-namespace {
-
-// What this thread waits for is no part of a capture, which the driver would spoil otherwise, on
-// whatever thread the program has begun it.
-class BesideCaptures {
+// The same, beside captures: for all but what is a piece of work in a stream, or asks a stream.
+class CudaAccelerator::Aside {
  public:
-  explicit BesideCaptures(const CudaDriver& driver) : driver_(driver), is_on_(exchange()) {}
-  ~BesideCaptures() {
-    if (is_on_ && !exchange()) (void)exchange();
-  }
-  BesideCaptures(const BesideCaptures&) = delete;
-  BesideCaptures& operator=(const BesideCaptures&) = delete;
+  explicit Aside(const CudaAccelerator& of) : current_(of), beside_(of.driver_) {}
+  const Status& status() const { return current_.status(); }
 
  private:
-  bool exchange() {
-    return driver_.exchange_capture_mode != nullptr && driver_.exchange_capture_mode(&mode_) == 0;
-  }
-
-  const CudaDriver& driver_;
-  int mode_ = 2;  // CU_STREAM_CAPTURE_MODE_RELAXED; then what it was
-  const bool is_on_;
+  const Current current_;
+  const BesideCaptures beside_;
 };
+
+namespace {
 
 Status of_another_gpu() {
   return {Code::invalid_argument,
@@ -103,7 +116,7 @@ Status CudaAccelerator::begin(const std::byte* buffer) {
                                  driver.primary_ctx_retain(&context_, ordinal_)));
     retained_ = true;
   }
-  const Current current(*this);
+  const Aside current(*this);
   PERDURE_TRY(current.status());
   int value = 0;
   if (driver.device_get_attribute(&value, multiprocessors_attribute, ordinal_) == 0) {
@@ -112,6 +125,10 @@ Status CudaAccelerator::begin(const std::byte* buffer) {
   value = 0;
   reads_pages_ =
       driver.device_get_attribute(&value, reads_host_pages_attribute, ordinal_) == 0 && value != 0;
+  value = 0;
+  reaches_host_ =
+      reads_pages_ ||
+      (driver.device_get_attribute(&value, same_address_attribute, ordinal_) == 0 && value != 0);
   int lowest = 0;
   int highest = 0;
   PERDURE_TRY(driver.status_of("cuCtxGetStreamPriorityRange",
@@ -128,17 +145,16 @@ Status CudaAccelerator::check_kernels() {
   if (!has_sums()) return Status::success();
   const auto right = kernels_are_right(*this);
   const bool no_room = !right.ok() && right.status().code() == Code::no_space;
-  if (no_room) untried_ = store_listed_;
-  if (!right.ok() || !right.value()) store_listed_ = nullptr;
+  if (no_room) kernels_.untried = kernels_.store_listed;
+  if (!right.ok() || !right.value()) kernels_.store_listed = nullptr;
   return right.ok() || no_room ? Status::success() : right.status();
 }
 
 Status CudaAccelerator::with_room(const std::function<Status(std::uint64_t room_bytes)>& use) {
-  const Current current(*this);
+  const Aside current(*this);
   PERDURE_TRY(current.status());
-  const BesideCaptures beside(driver_);
-  if (untried_ != nullptr) {
-    store_listed_ = std::exchange(untried_, nullptr);
+  if (kernels_.untried != nullptr) {
+    kernels_.store_listed = std::exchange(kernels_.untried, nullptr);
     PERDURE_TRY(check_kernels());
   }
   std::size_t room = std::numeric_limits<std::size_t>::max();
@@ -151,28 +167,29 @@ Status CudaAccelerator::with_room(const std::function<Status(std::uint64_t room_
 
 // A driver that can't take them leaves the checksums to the processor.
 void CudaAccelerator::load_kernels() {
-  if (*kernels_text() == '\0' || driver_.module_load(&module_, kernels_text()) != 0) {
-    module_ = nullptr;
+  if (*kernels_text() == '\0' || driver_.module_load(&kernels_.module, kernels_text()) != 0) {
+    kernels_.module = nullptr;
     return;
   }
   const auto find = [this](DriverHandle& kernel, const char* name) {
-    return driver_.module_function(&kernel, module_, name) == 0;
+    return driver_.module_function(&kernel, kernels_.module, name) == 0;
   };
-  const bool all =
-      find(block_sums_, "perdure_block_sums") && find(page_sums_, "perdure_page_sums") &&
-      find(list_changed_, "perdure_list_changed") && find(store_listed_, "perdure_store");
-  if (!all) store_listed_ = nullptr;
+  const bool all = find(kernels_.block_sums, "perdure_block_sums") &&
+                   find(kernels_.page_sums, "perdure_page_sums") &&
+                   find(kernels_.list_changed, "perdure_list_changed") &&
+                   find(kernels_.store_listed, "perdure_store");
+  if (!all) kernels_.store_listed = nullptr;
 }
 
 // What the context of the program has become meanwhile, only its own calls report.
 CudaAccelerator::~CudaAccelerator() {
   {
-    const Current current(*this);
+    const Aside current(*this);
     if (current.status().ok()) {
       if (stream_ != nullptr) (void)driver_.stream_synchronize(stream_);
       for (const DeviceAddress memory : refused_) (void)driver_.mem_free(memory);
-      if (module_ != nullptr && driver_.module_unload != nullptr) {
-        (void)driver_.module_unload(module_);
+      if (kernels_.module != nullptr && driver_.module_unload != nullptr) {
+        (void)driver_.module_unload(kernels_.module);
       }
       if (ready_ != nullptr) (void)driver_.event_destroy(ready_);
       if (stream_ != nullptr) (void)driver_.stream_destroy(stream_);
@@ -196,7 +213,7 @@ std::uint64_t CudaAccelerator::allocation_of(const std::byte* buffer) const {
 }
 
 Result<DeviceAddress> CudaAccelerator::allocate(std::uint64_t bytes) {
-  const Current current(*this);
+  const Aside current(*this);
   PERDURE_TRY(current.status());
   DeviceAddress at = 0;
   PERDURE_TRY(
@@ -205,14 +222,14 @@ Result<DeviceAddress> CudaAccelerator::allocate(std::uint64_t bytes) {
 }
 
 void CudaAccelerator::release(DeviceAddress memory) {
-  const Current current(*this);
+  const Aside current(*this);
   if (current.status().ok() && driver_.mem_free(memory) == 0) return;
-  refused_.push_back(memory);  // as while a stream is captured
+  refused_.push_back(memory);  // as while a stream is captured, by a driver that can't go beside it
 }
 
 Status CudaAccelerator::register_host(std::byte* begin, std::uint64_t bytes) {
   if (reads_pages_) return Status::success();
-  const Current current(*this);
+  const Aside current(*this);
   PERDURE_TRY(current.status());
   return driver_.status_of("cuMemHostRegister",
                            driver_.host_register(begin, bytes, for_all_and_kernels));
@@ -220,12 +237,12 @@ Status CudaAccelerator::register_host(std::byte* begin, std::uint64_t bytes) {
 
 void CudaAccelerator::unregister_host(std::byte* begin) {
   if (reads_pages_) return;
-  const Current current(*this);
+  const Aside current(*this);
   if (current.status().ok()) (void)driver_.host_unregister(begin);
 }
 
 Result<DriverHandle> CudaAccelerator::make_event() {
-  const Current current(*this);
+  const Aside current(*this);
   PERDURE_TRY(current.status());
   DriverHandle event = nullptr;
   PERDURE_TRY(driver_.status_of("cuEventCreate", driver_.event_create(&event, sleeping)));
@@ -233,7 +250,7 @@ Result<DriverHandle> CudaAccelerator::make_event() {
 }
 
 void CudaAccelerator::drop_event(DriverHandle event) {
-  const Current current(*this);
+  const Aside current(*this);
   if (current.status().ok()) (void)driver_.event_destroy(event);
 }
 
@@ -244,16 +261,14 @@ Status CudaAccelerator::record(DriverHandle event) {
 }
 
 Status CudaAccelerator::wait(DriverHandle event) {
-  const Current current(*this);
+  const Aside current(*this);
   PERDURE_TRY(current.status());
-  const BesideCaptures beside(driver_);
   return driver_.status_of("cuEventSynchronize", driver_.event_synchronize(event));
 }
 
 Status CudaAccelerator::finish() {
-  const Current current(*this);
+  const Aside current(*this);
   PERDURE_TRY(current.status());
-  const BesideCaptures beside(driver_);
   return driver_.status_of("cuStreamSynchronize", driver_.stream_synchronize(stream_));
 }
 
@@ -327,8 +342,8 @@ Status CudaAccelerator::sum(Unit unit, DeviceAddress from, DeviceAddress sums,
                             std::uint64_t units) {
   if (units == 0) return Status::success();
   void* arguments[] = {&from, &sums, &units};
-  return launch(unit == Unit::block ? block_sums_ : page_sums_, blocks_per_processor * processors_,
-                arguments);
+  return launch(unit == Unit::block ? kernels_.block_sums : kernels_.page_sums,
+                blocks_per_processor * processors_, arguments);
 }
 
 Status CudaAccelerator::list_changed(const ChangeTables& tables, std::uint64_t units) {
@@ -336,14 +351,14 @@ Status CudaAccelerator::list_changed(const ChangeTables& tables, std::uint64_t u
   if (units == 0) return Status::success();
   ChangeTables with = tables;
   void* arguments[] = {&with.sums, &with.table, &with.list, &with.count, &units};
-  return launch(list_changed_, blocks_per_processor * processors_, arguments);
+  return launch(kernels_.list_changed, blocks_per_processor * processors_, arguments);
 }
 
 Status CudaAccelerator::store_listed(const ChangeTables& tables, DeviceAddress from, std::byte* to,
                                      std::uint64_t unit_bytes) {
   ChangeTables with = tables;
   void* arguments[] = {&from, &to, &with.list, &with.count, &unit_bytes};
-  return launch(store_listed_, storing_blocks, arguments);
+  return launch(kernels_.store_listed, storing_blocks, arguments);
 }
 
 }  // namespace perdure

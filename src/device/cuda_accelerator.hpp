@@ -21,7 +21,8 @@ class CudaAccelerator final : public Accelerator {
   ~CudaAccelerator() override;
 
   DriverHandle context() const override { return context_; }
-  bool has_sums() const override { return store_listed_ != nullptr; }
+  bool has_sums() const override { return kernels_.store_listed != nullptr; }
+  bool kernels_reach_host() const override { return reaches_host_; }
   std::uint64_t allocation_of(const std::byte* buffer) const override;
 
   Result<DeviceAddress> allocate(std::uint64_t bytes) override;
@@ -50,6 +51,17 @@ class CudaAccelerator final : public Accelerator {
 
  private:
   class Current;
+  class Aside;
+
+  // All of them, or none is used.
+  struct Kernels {
+    DriverHandle module = nullptr;
+    DriverHandle block_sums = nullptr;
+    DriverHandle page_sums = nullptr;
+    DriverHandle list_changed = nullptr;
+    DriverHandle store_listed = nullptr;  // null: they are not used
+    DriverHandle untried = nullptr;       // the same, where there was no room to try them
+  };
 
   explicit CudaAccelerator(const CudaDriver& driver) : driver_(driver) {}
   Status begin(const std::byte* buffer);
@@ -62,16 +74,12 @@ class CudaAccelerator final : public Accelerator {
   int ordinal_ = 0;
   bool retained_ = false;     // the primary context, by us
   bool reads_pages_ = false;  // of the host, as they are: nothing needs to be registered
+  bool reaches_host_ = false;
   unsigned processors_ = 1;
   std::vector<DeviceAddress> refused_;  // what the driver did not take back
   DriverHandle stream_ = nullptr;
   DriverHandle ready_ = nullptr;  // what follow() records
-  DriverHandle module_ = nullptr;
-  DriverHandle block_sums_ = nullptr;
-  DriverHandle page_sums_ = nullptr;
-  DriverHandle list_changed_ = nullptr;
-  DriverHandle store_listed_ = nullptr;
-  DriverHandle untried_ = nullptr;  // the same, where there was no room to try the kernels
+  Kernels kernels_;
 };
 
 }  // namespace perdure

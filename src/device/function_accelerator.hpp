@@ -32,6 +32,7 @@ class FunctionAccelerator final : public Accelerator {
 
   DriverHandle context() const override { return nullptr; }
   bool has_sums() const override { return false; }
+  bool kernels_reach_host() const override { return false; }
   const DeviceFunctions* functions() const override { return &functions_; }
   std::uint64_t allocation_of(const std::byte*) const override { return 1; }
 

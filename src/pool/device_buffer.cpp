@@ -45,6 +45,12 @@ bool DeviceBuffer::sums_here(const ArrayEntry& entry) const {
          of_one_page(entry.checksum) == DataChecksum::xxh3;
 }
 
+// log: where the buffer is aligned.
+bool DeviceBuffer::lists_changes() const {
+  return registered_ && accelerator_.kernels_reach_host() && sums_here(entry_) &&
+         is_of_pages(entry_.checksum);
+}
+
 Status DeviceBuffer::fit(const ArrayEntry& entry, std::byte* buffer) {
   (void)accelerator_.finish();  // of a commit that failed
   entry_ = entry;
@@ -62,8 +68,7 @@ Status DeviceBuffer::choose_way() {
       entry_.copy_offset(entry_.copies - 1) + entry_.size_bytes - entry_.first_offset;
   registered_ = with_.device.takes_dma() &&
                 with_.accelerators->registered().add(accelerator_, copy_at(0), bytes);
-  by_changes_ = registered_ && sums_here(entry_) && is_of_pages(entry_.checksum) &&
-                address_of(buffer_) % kernel_alignment == 0;
+  by_changes_ = lists_changes() && address_of(buffer_) % kernel_alignment == 0;
   Status room = make_room(entry_);
   if (room.ok()) return room;
   by_changes_ = direct_ = false;  // by the ring, which needs nothing of the accelerator
@@ -110,7 +115,7 @@ Status DeviceBuffer::clear() {
 // of it again, so as much is left to it.
 Status DeviceBuffer::look_for_room() {
   return accelerator_.with_room([this](std::uint64_t room_bytes) {
-    const bool tables = registered_ && sums_here(entry_) && is_of_pages(entry_.checksum);
+    const bool tables = lists_changes();
     const std::uint64_t pages = entry_.size_bytes / page_bytes;
     const std::uint64_t needed = tables ? (12 + 8 * entry_.copies) * pages : entry_.size_bytes;
     return room_bytes / 2 < needed ? Status::success() : choose_way();

@@ -109,6 +109,7 @@ class DeviceBuffer {
   Status make_room(const ArrayEntry& entry);
   Status look_for_room();
   bool sums_here(const ArrayEntry& entry) const;
+  bool lists_changes() const;
   Accelerator::Unit unit() const {
     return by_changes_ ? Accelerator::Unit::page : Accelerator::Unit::block;
   }

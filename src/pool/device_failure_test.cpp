@@ -320,19 +320,39 @@ TEST_P(DeviceFailure, kernels_that_do_nothing_from_the_start_are_not_used) {
   gpu_.skip(nullptr);
 }
 
-// Nothing can be allocated then, so that neither the new size nor the old one has its tables.
-TEST_P(DeviceFailure, a_size_that_is_refused_while_a_stream_is_captured_changes_nothing) {
+// Neither the new size nor the old one may have its tables then.
+TEST_P(DeviceFailure, a_size_for_which_the_driver_has_no_memory_changes_nothing_or_is_right) {
+  bool all_passed = false;
+  for (std::uint64_t call = 1; !all_passed; ++call) {
+    image_.clear();
+    start();
+    commit(1);
+    commit(2);
+    const std::uint64_t calls = gpu_.calls("cuMemAlloc_v2");
+    gpu_.fail("cuMemAlloc_v2", call, unknown_error);
+    (void)pool_->resize_array(*array_, {elements / 2}, buffer_);
+    all_passed = gpu_.calls("cuMemAlloc_v2") - calls < call;
+    gpu_.fail(nullptr, 0, 0);
+    const Status back = pool_->resize_array(*array_, {elements}, buffer_);
+    ASSERT_TRUE(back.ok()) << back.message();
+    commit(3);
+    commit(4);
+    EXPECT_EQ(after_crash(), words_of(4)) << call;
+    pool_.reset();
+  }
+}
+
+TEST_P(DeviceFailure, a_size_while_a_stream_is_captured_spoils_nothing) {
   start();
   commit(1);
-  commit(2);
   void* const stream = gpu_.make_stream();
   void* graph = nullptr;
   FakeGpu::check(gpu_.call<int(void*, int)>("cuStreamBeginCapture_v2")(stream, 0));
-  EXPECT_EQ(pool_->resize_array(*array_, {elements / 2}, buffer_).code(), Code::wrong_state);
-  EXPECT_EQ(gpu_.call<int(void*, void**)>("cuStreamEndCapture")(stream, &graph), 901);
-  commit(3);
-  commit(4);
-  EXPECT_EQ(after_crash(), words_of(4));
+  EXPECT_TRUE(pool_->resize_array(*array_, {elements / 2}, buffer_).ok());
+  EXPECT_TRUE(pool_->resize_array(*array_, {elements}, buffer_).ok());
+  EXPECT_EQ(gpu_.call<int(void*, void**)>("cuStreamEndCapture")(stream, &graph), 0);
+  commit(2);
+  EXPECT_EQ(after_crash(), words_of(2));
 }
 
 TEST_P(DeviceFailure, a_context_that_was_reset_fails_commits_and_leaves_the_version) {
@@ -364,6 +384,49 @@ TEST_P(DeviceFailure, a_capture_that_begins_during_a_commit_is_not_spoilt) {
   EXPECT_TRUE(pool_->commit_wait().ok());
   EXPECT_EQ(gpu_.call<int(void*, void**)>("cuStreamEndCapture")(stream, &graph), 0);
   EXPECT_EQ(after_crash(), words_of(2));
+}
+
+TEST_P(DeviceFailure, a_close_while_a_stream_is_captured_spoils_nothing) {
+  const std::uint64_t bytes = gpu_.held("device_bytes");
+  void* const stream = gpu_.make_stream();
+  const std::uint64_t streams = gpu_.held("streams");
+  start();
+  commit(1);
+  void* graph = nullptr;
+  FakeGpu::check(gpu_.call<int(void*, int)>("cuStreamBeginCapture_v2")(stream, 0));
+  crash();  // which closes the pool
+  EXPECT_EQ(gpu_.call<int(void*, void**)>("cuStreamEndCapture")(stream, &graph), 0);
+  EXPECT_EQ(gpu_.held("device_bytes"), bytes);
+  EXPECT_EQ(gpu_.held("registrations"), 0U);
+  EXPECT_EQ(gpu_.held("events"), 0U);
+  EXPECT_EQ(gpu_.held("streams"), streams);
+  gpu_.free(gpu_.allocate(4096));
+  start();
+  EXPECT_EQ(after_crash(), words_of(1));
+}
+
+TEST_P(DeviceFailure, a_pool_that_is_opened_while_a_stream_is_captured_spoils_nothing) {
+  void* const stream = gpu_.make_stream();
+  void* const another = gpu_.make_stream();
+  open();
+  FakeGpu::check(gpu_.call<int(void*, int)>("cuStreamBeginCapture_v2")(stream, 0));
+  const auto opened = open_array(buffer_);
+  ASSERT_TRUE(opened.ok()) << opened.status().message();
+  array_ = opened.value();
+  ASSERT_TRUE(pool_->set_stream(gpu_.named(another)).ok());
+  ASSERT_TRUE(pool_->restart().ok());
+  void* graph = nullptr;
+  EXPECT_EQ(gpu_.call<int(void*, void**)>("cuStreamEndCapture")(stream, &graph), 0);
+  commit(1);
+  EXPECT_EQ(after_crash(), words_of(1));
+}
+
+TEST_P(DeviceFailure, kernels_store_to_no_memory_that_they_reach_at_another_address) {
+  gpu_.set_other_addresses(true);
+  start();
+  for (std::int64_t version = 1; version <= 4; ++version) commit(version);
+  EXPECT_EQ(after_crash(), words_of(4));
+  gpu_.set_other_addresses(false);
 }
 
 TEST_P(DeviceFailure, memory_of_no_named_context_is_that_of_its_device) {

@@ -92,6 +92,9 @@ int attribute_of(int attribute, int* value) {
     case 113:  // of read-only memory
       *value = 1;
       return CUDA_OK;
+    case 91:  // kernels reach registered memory where the host has it
+      *value = settings().other_addresses ? 0 : 1;
+      return CUDA_OK;
     case 88:  // the device reads the host's pages
     case 100:
       *value = settings().host_tables ? 1 : 0;
@@ -359,6 +362,9 @@ FAKE_EXPORTED void fake_cuda_set_delay_us(unsigned delay_us_max) {
 }
 FAKE_EXPORTED void fake_cuda_set_no_registering(int on) {
   settings().no_registering = on != 0;
+}
+FAKE_EXPORTED void fake_cuda_set_other_addresses(int on) {
+  settings().other_addresses = on != 0;
 }
 FAKE_EXPORTED void fake_cuda_set_null_context(int on) {
   settings().null_context = on != 0;

@@ -165,6 +165,7 @@ class MemoryOfKernel : public Memory {
     }
     if (range == nullptr) return;
     if (range->kind == Kind::of_device && range->context != &context_) return;
+    if (range->kind == Kind::registered && settings().other_addresses) return;
     std::size_t follow = 0;
     alias_ = Ranges::look(*range, at, &follow);
     // Private memory that is registered: at the program's own address.

@@ -11,6 +11,8 @@
  *   FAKE_CUDA_HOST_TABLES=1 devices read the host's page tables, as a GH200
  *   FAKE_CUDA_NO_REGISTERING=1  each registration is refused
  *   FAKE_CUDA_NULL_CONTEXT=1    a pointer has no context, as memory of a pool
+ *   FAKE_CUDA_OTHER_ADDRESSES=1  kernels reach registered memory at another address, which
+ *                           nobody says
  *   FAKE_CUDA_FAIL_AT=n     the n-th call fails; with FAKE_CUDA_FAIL_CALL=name the n-th of these
  *   FAKE_CUDA_FAIL_CODE     with this code (2 where memory is asked for, else 999)
  *   FAKE_CUDA_FAIL_ON=1     and so do all that follow
@@ -42,6 +44,7 @@ void fake_cuda_set_bytes(uint64_t bytes);
 void fake_cuda_set_delay_us(unsigned delay_us_max);
 void fake_cuda_set_no_registering(int on);
 void fake_cuda_set_null_context(int on);
+void fake_cuda_set_other_addresses(int on);
 /* What is not given back yet. */
 uint64_t fake_cuda_device_bytes(void);
 uint64_t fake_cuda_registrations(void);

@@ -35,6 +35,7 @@ Settings::Settings()
       delay_us_max(static_cast<unsigned>(number_of("FAKE_CUDA_DELAY_US", 200))),
       no_registering(number_of("FAKE_CUDA_NO_REGISTERING", 0) != 0),
       null_context(number_of("FAKE_CUDA_NULL_CONTEXT", 0) != 0),
+      other_addresses(number_of("FAKE_CUDA_OTHER_ADDRESSES", 0) != 0),
       host_tables(number_of("FAKE_CUDA_HOST_TABLES", 0) != 0),
       devices(static_cast<int>(number_of("FAKE_CUDA_DEVICES", 1))),
       kill_copy(number_of("FAKE_CUDA_KILL_COPY", 0)),

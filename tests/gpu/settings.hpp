@@ -45,6 +45,7 @@ class Settings {
   std::atomic<unsigned> delay_us_max;
   std::atomic<bool> no_registering;
   std::atomic<bool> null_context;
+  std::atomic<bool> other_addresses;
   bool host_tables;
   int devices;
   std::uint64_t kill_copy;

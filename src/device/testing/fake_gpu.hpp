@@ -125,6 +125,12 @@ class FakeGpu {
   void set_null_context(bool on) const {
     look_up<void(int)>("fake_cuda_set_null_context")(on ? 1 : 0);
   }
+  void set_other_addresses(bool on) const {
+    look_up<void(int)>("fake_cuda_set_other_addresses")(on ? 1 : 0);
+  }
+  // No stream begins anything until go_on().
+  void hold() const { look_up<void()>("fake_cuda_hold")(); }
+  void go_on() const { look_up<void()>("fake_cuda_go_on")(); }
   // As much is left as there is now, and `bytes`.
   void leave(std::uint64_t bytes) const { set_bytes(held("device_bytes") + bytes); }
   void leave_enough() const { set_bytes(std::uint64_t{1} << 30U); }
