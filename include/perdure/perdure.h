@@ -408,10 +408,13 @@ PERDURE_API int perdure_mark(perdure_array* array, uint64_t first, uint64_t coun
 
 /* Twin: stores `count` elements at element `first` of the working copy past the cache, so that the
  * commit need not flush them: until it, change them by this call alone, as other stores there would
- * not come to the medium. For loops that produce their result row by row. Local. STATE while the
- * array is committed.
+ * not come to the medium. For loops that produce their result row by row. Local. STATE between
+ * perdure_commit_begin() and perdure_commit_wait().
  * After perdure_stream() `elements` may be memory of its GPU: what the stream leaves there is
- * transferred while the host goes on, the stream goes on after that, and a commit waits for it. */
+ * transferred while the host goes on, the stream goes on after that, and a commit waits for it. Of
+ * pinned and managed memory, which the processor can store to, it returns when they are read. Calls
+ * for the same elements store in their order; before the processor stores to the working copy by
+ * itself, or reads what was transferred, perdure_before_write() waits for the transfers. */
 PERDURE_API int perdure_write(perdure_array* array, uint64_t first, uint64_t count,
                               const void* elements);
 

@@ -161,7 +161,8 @@ class Array {
   }
 
   // Twin: stores `elements` at element `first` of the working copy, past the cache, so that the
-  // commit need not flush them. Local. Errors: INVALID beyond the end, STATE in other modes.
+  // commit need not flush them. Local. Errors: INVALID beyond the end, STATE in other modes and
+  // while the array is committed in the background.
   void write(std::uint64_t first, std::span<const T> elements) {
     check(perdure_write(handle_, first, elements.size(), elements.data()));
   }

@@ -81,8 +81,10 @@ Accelerators::~Accelerators() {
   for (Known& known : known_) known.ring.reset();
 }
 
-Result<Accelerator*> Accelerators::of(const std::byte* buffer, std::uint64_t bytes) {
+Result<Accelerator*> Accelerators::of(const std::byte* buffer, std::uint64_t bytes,
+                                      MemoryKind* kind) {
   const Memory memory = buffer == nullptr ? Memory() : memory_at(buffer);
+  if (kind != nullptr) *kind = memory.kind;
   if (memory.driver == nullptr) return nullptr;
   const CudaDriver& driver = *memory.driver;
   if (memory.kind == MemoryKind::device)

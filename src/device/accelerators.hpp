@@ -44,8 +44,8 @@ class Accelerators {
   Accelerators& operator=(const Accelerators&) = delete;
 
   // Whose memory [buffer, buffer + bytes) is; null: the host's. Code::invalid_argument if it is an
-  // accelerator's, and ends sooner.
-  Result<Accelerator*> of(const std::byte* buffer, std::uint64_t bytes);
+  // accelerator's, and ends sooner. `kind`: of the memory, unless it is null.
+  Result<Accelerator*> of(const std::byte* buffer, std::uint64_t bytes, MemoryKind* kind = nullptr);
 
   // Of memory that these functions of the program reach.
   Accelerator* by(const DeviceFunctions& functions);

@@ -345,11 +345,30 @@ Status Pool::wait_until_saved(const VersionedArray& array) {
   return Status::success();
 }
 
+Status Pool::check_writable(const VersionedArray& array) const {
+  if (array.mode() != ArrayMode::twin || !commits(array)) return Status::success();
+  return Status(Code::wrong_state, "array ", quoted(array.name()),
+                " is committed where it is: it may be written to after perdure_commit_wait()");
+}
+
 Status Pool::before_write(VersionedArray& array) {
+  PERDURE_TRY(check_writable(array));
+  if (array.mode() == ArrayMode::twin) PERDURE_TRY(array.settle_writes());
   if (!array.on_device() || !under_way_.saving_buffers()) return wait_until_saved(array);
   if (options_.taker != nullptr) options_.taker->progress();
   const Stopwatch watch(under_way_.pending_version()->blocked_ns);
   return array.wait_until_free();
+}
+
+Status Pool::write(VersionedArray& array, std::uint64_t first_byte, std::uint64_t count_bytes,
+                   const void* source) {
+  if (count_bytes != 0) PERDURE_TRY(check_writable(array));
+  const bool may_be_of_gpu = under_way_.saving() && accelerators_->stream() != nullptr;
+  // What accelerators have is the saver's until then.
+  if (may_be_of_gpu && kind_of(static_cast<const std::byte*>(source)) != MemoryKind::host) {
+    wait_for_saver();
+  }
+  return array.write(first_byte, count_bytes, source);
 }
 
 Result<std::uint64_t> Pool::commit_wait() {

@@ -180,7 +180,11 @@ class Pool {
 
   // Saves in the background; an array must not be stored to until before_write() has returned.
   Status commit_begin();
+  // Code::wrong_state: a twin array, which is committed where it is.
   Status before_write(VersionedArray& array);
+  // VersionedArray::write(); Code::wrong_state as before.
+  Status write(VersionedArray& array, std::uint64_t first_byte, std::uint64_t count_bytes,
+               const void* source);
   // [collective] Makes durable what commit_begin() or commit_staged() began.
   Result<std::uint64_t> commit_wait();
 
@@ -271,6 +275,7 @@ class Pool {
   Result<VersionedArray*> add_array(ArrayId entry, bool known, const ArrayOptions& options);
   void wait_for_saver();
   Status wait_until_saved(const VersionedArray& array);
+  Status check_writable(const VersionedArray& array) const;
   Status make_room_for_catalogue();
   Status check_room_for(const std::string& what);
   Status take_newest_file();

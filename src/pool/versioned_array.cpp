@@ -525,16 +525,16 @@ Status VersionedArray::write(std::uint64_t first_byte, std::uint64_t count_bytes
     return Status(Code::wrong_state, "perdure_write is for twin arrays; ", quoted(name()),
                   " is in ", mode_name(mode()), " mode");
   }
-  const auto* const elements = static_cast<const std::byte*>(source);
-  const auto accelerator = TwinStores::source(with_, elements, count_bytes);
-  if (!accelerator.ok()) return named(accelerator.status());
-  if (accelerator.value() != nullptr) {
-    return named(stores_.transfer(with_, *accelerator.value(), entry_, working_copy(), first_byte,
-                                  count_bytes, elements));
-  }
-  with_.device.copy(entry_.copy_offset(working_copy()) + first_byte, source, count_bytes);
-  stores_.add(first_byte, count_bytes);
-  return Status::success();
+  const auto elements = TwinStores::look_at(with_, source, count_bytes);
+  if (!elements.ok()) return named(elements.status());
+  const bool of_host = elements.value().accelerator == nullptr;
+  return named(of_host
+                   ? stores_.store(with_, entry_, working_copy(), first_byte, elements.value())
+                   : stores_.transfer(with_, entry_, working_copy(), first_byte, elements.value()));
+}
+
+Status VersionedArray::settle_writes() {
+  return named(stores_.settle());
 }
 
 Status VersionedArray::collect_changes() {

@@ -161,6 +161,8 @@ class VersionedArray {
   Status mark(std::uint64_t first_byte, std::uint64_t count_bytes);
   // twin. `source` may be memory of a GPU, where the program has named its stream.
   Status write(std::uint64_t first_byte, std::uint64_t count_bytes, const void* source);
+  // What write() has begun has arrived then.
+  Status settle_writes();
 
   // log: finds what changed since the last call and protects it again. Before save().
   Status collect_changes();

@@ -49,7 +49,7 @@ class DeviceCrash : public testing::TestWithParam<Case> {
   }
   static VersionedArray* open_on(Pool& pool, ArrayMode mode, std::byte* buffer) {
     ArrayOptions options;
-    options.buffer = buffer;
+    if (mode != ArrayMode::twin) options.buffer = buffer;
     options.of_program = true;
     auto array = pool.open_array("u", {ArrayType::int64, mode, true, {words}}, options);
     EXPECT_TRUE(array.ok()) << array.status().message();
@@ -62,7 +62,7 @@ class DeviceCrash : public testing::TestWithParam<Case> {
     device->load(image);
     SoloGroup group;
     const auto pool = pool_on(std::move(device), group);
-    const bool on_device = images_ % 2 == 0;
+    const bool on_device = images_ % 2 == 0 && GetParam().mode != ArrayMode::twin;
     VersionedArray* const array = open_on(*pool, GetParam().mode, on_device ? recovered_ : nullptr);
     const auto version = pool->restart();
     ASSERT_TRUE(version.ok()) << version.status().message();
@@ -76,6 +76,19 @@ class DeviceCrash : public testing::TestWithParam<Case> {
     if (images_ % 7 == 0) {
       EXPECT_TRUE(pool->commit().ok());
     }
+  }
+
+  // twin: the whole from the host, then parts of it from the GPU.
+  void write(Pool& pool, VersionedArray& array) {
+    if (GetParam().mode != ArrayMode::twin) return;
+    const Words before = words_of(begun_ - 1);
+    ASSERT_TRUE(pool.write(array, 0, words * 8, before.data()).ok());
+    for (const std::uint64_t first : {std::uint64_t{0}, words / 2 + 3}) {
+      ASSERT_TRUE(pool.write(array, first * 8, (words - first) / 2 * 8, buffer_ + first * 8).ok());
+    }
+    const std::uint64_t rest = (words - words / 2 - 3) / 2 + words / 2 + 3;
+    ASSERT_TRUE(pool.write(array, rest * 8, (words - rest) * 8, buffer_ + rest * 8).ok());
+    ASSERT_TRUE(pool.write(array, words / 2 * 8, 24, buffer_ + words / 2 * 8).ok());
   }
 
   FakeGpu gpu_;
@@ -96,6 +109,9 @@ INSTANTIATE_TEST_SUITE_P(Modes, DeviceCrash,
                          testing::Values(Case{ArrayMode::copy, AtomicityModel::prefix, false},
                                          Case{ArrayMode::copy, AtomicityModel::words, true},
                                          Case{ArrayMode::copy, AtomicityModel::lines, false},
+                                         Case{ArrayMode::twin, AtomicityModel::prefix, true},
+                                         Case{ArrayMode::twin, AtomicityModel::words, false},
+                                         Case{ArrayMode::twin, AtomicityModel::lines, true},
                                          Case{ArrayMode::log, AtomicityModel::prefix, true},
                                          Case{ArrayMode::log, AtomicityModel::words, false},
                                          Case{ArrayMode::log, AtomicityModel::lines, true}),
@@ -115,16 +131,23 @@ TEST_P(DeviceCrash, every_image_has_one_whole_version) {
   const auto pool = pool_on(std::move(device), group_);
   VersionedArray* const array = open_on(*pool, GetParam().mode, buffer_);
   ASSERT_TRUE(pool->restart().ok());
-  EXPECT_TRUE(array->on_device());
+  const bool is_twin = GetParam().mode == ArrayMode::twin;
+  EXPECT_EQ(array->on_device(), !is_twin);
+  void* const stream = gpu_.make_stream();
+  const Status named = is_twin ? pool->set_stream(gpu_.named(stream)) : Status::success();
+  ASSERT_TRUE(named.ok());
+  const Words later = words_of(0);
   medium.on_fence = crash;
   for (std::int64_t version = 1; version <= versions; ++version) {
     gpu_.write(buffer_, words_of(version));
     begun_ = version;
+    write(*pool, *array);
     if (GetParam().in_background) {
       ASSERT_TRUE(pool->commit_begin().ok());
-      ASSERT_TRUE(pool->before_write(*array).ok());
-      gpu_.write(buffer_, words_of(0));
+      EXPECT_EQ(pool->before_write(*array).ok(), !is_twin);
+      gpu_.store(buffer_, later.data(), words * 8, is_twin ? stream : nullptr);
       ASSERT_TRUE(pool->commit_wait().ok());
+      gpu_.synchronise(is_twin ? stream : nullptr);
     } else {
       ASSERT_TRUE(pool->commit().ok());
     }

@@ -91,7 +91,10 @@ TEST_P(EachMode, asynchronous_commits_come_back) {
       // Here the application would compute. A twin array is committed where it is.
       const bool twin = GetParam() == PERDURE_TWIN;
       ASSERT_EQ(perdure_before_write(job.u), twin ? PERDURE_E_STATE : PERDURE_OK);
-      ASSERT_EQ(perdure_write(job.u, 0, 1, &job.step), PERDURE_E_STATE);
+      const double later[] = {-7, -7};
+      ASSERT_EQ(perdure_write(job.u, 0, 2, later), PERDURE_E_STATE);  // of twin arrays, but not now
+      EXPECT_EQ(std::strstr(perdure_last_error(), "after perdure_commit_wait()") != nullptr, twin)
+          << perdure_last_error();
       if (i == 4) break;
       ASSERT_EQ(perdure_commit_wait(job.pool, &job.version), 0) << perdure_last_error();
       EXPECT_EQ(job.version, job.step);
