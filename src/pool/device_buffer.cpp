@@ -209,8 +209,10 @@ Result<std::uint64_t> DeviceBuffer::save(std::uint32_t copy, const CopySums& sum
     return entry_.size_bytes;
   }
   auto saved = by_changes_ ? finish_changes(copy, sums) : finish_transfer(copy, sums);
-  if (!saved.ok()) return ended(saved.status());
-  saved_ = !by_changes_ || has_all_sums();
+  if (!saved.ok()) {
+    saved_ = false;
+    return ended(saved.status());
+  }
   return saved;
 }
 
@@ -247,6 +249,7 @@ Result<std::uint64_t> DeviceBuffer::finish_transfer(std::uint32_t copy, const Co
     }
   }
   PERDURE_TRY(with_.writer.stored_by_dma(entry_.copy_offset(copy), entry_.size_bytes));
+  saved_ = true;
   return entry_.size_bytes;
 }
 
@@ -276,16 +279,25 @@ bool DeviceBuffer::has_all_sums() const {
   return std::find(host_sums(), host_sums() + whole_units(), 0U) == host_sums() + whole_units();
 }
 
-// pool.D3. A page that was not stored has the sum, by the host's own table, that it had.
+// pool.D3. A page that was not stored has the sum, by the host's own table, that it had; a table
+// that is known has no zeros.
 Status DeviceBuffer::check_others(const PageSet& stored,
                                   const std::vector<std::uint64_t>& sums) const {
-  for (std::uint64_t page = 0; page < whole_units(); ++page) {
-    if (stored.has(page) || (host_sums()[page] == sums[page] && sums[page] != 0)) continue;
-    return Status(Code::io_error, "the GPU did not store page ", page,
+  const auto check = [&](std::uint64_t first, std::uint64_t end) {
+    if (std::memcmp(host_sums() + first, sums.data() + first, 8 * (end - first)) == 0) {
+      return Status::success();
+    }
+    while (host_sums()[first] == sums[first]) ++first;
+    return Status(Code::io_error, "the GPU did not store page ", first,
                   ", whose checksum is not the one that it had; commit again, or start the program "
                   "again from the last version");
+  };
+  std::uint64_t first = 0;
+  for (PageRun run = stored.next_run(0); !run.empty(); run = stored.next_run(run.end)) {
+    PERDURE_TRY(check(first, std::min(run.first, whole_units())));
+    first = run.end;
   }
-  return Status::success();
+  return first < whole_units() ? check(first, whole_units()) : Status::success();
 }
 
 void DeviceBuffer::sum_blocks(const CopySums& sums, const PageSet& pages) const {
@@ -304,8 +316,10 @@ Result<std::uint64_t> DeviceBuffer::finish_changes(std::uint32_t copy, const Cop
   PERDURE_TRY_ASSIGN(const PageSet stored, stored_pages());
   PERDURE_TRY(check_others(stored, *sums.of_pages));
   std::uint64_t bytes = 0;
+  saved_ = true;
   for (PageRun run = stored.next_run(0); !run.empty(); run = stored.next_run(run.end)) {
     for (std::uint64_t page = run.first; page < run.end; ++page) {
+      if (page < whole_units() && host_sums()[page] == 0) saved_ = false;
       take_sum_of(copy, page, *sums.of_pages);
     }
     const std::uint64_t begin = run.first * page_bytes;

@@ -152,7 +152,8 @@ class DeviceBuffer {
   std::uint64_t failed_waits_ = 0;  // at the last take()
   std::uint32_t lacking_ = 0;       // how many take() have lacked room
   bool all_ = false;                // log: take() had all stored
-  bool saved_ = false;              // the last save() succeeded, and its version is not there yet
+  // The last save() succeeded, log: with a sum of each page, and its version is not there yet.
+  bool saved_ = false;
 };
 
 }  // namespace perdure
