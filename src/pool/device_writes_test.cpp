@@ -67,7 +67,6 @@ class DeviceWrites : public DevicePoolTest {
   void* stream_ = gpu_.make_stream();
   std::byte* one_ = gpu_.allocate(first_elements * 8);
   std::byte* other_ = gpu_.allocate((elements - first_elements) * 8);
-  std::byte* other_of_copy_ = gpu_.allocate(first_elements * 8);
   const Words later_ = words_of(-1, elements);
 };
 
@@ -366,52 +365,58 @@ TEST_F(DeviceWrites, an_array_that_a_commit_has_takes_no_elements) {
 
 // Of an array that is not the commit's: both pass through the same places in the host's memory.
 TEST_F(DeviceWrites, elements_from_a_gpu_wait_for_what_the_saver_has_of_it) {
+  constexpr std::uint64_t many = 500'000;  // which take their time
+  device_max_ = 32 << 20;
+  std::byte* const source = gpu_.allocate(many * 8);
+  std::byte* const buffer = gpu_.allocate(many * 8);
   gpu_.set_no_registering(true);
-  const ArrayShape other = shape(ArrayMode::copy, first_elements);
-  for (std::int64_t version = 1; version <= 8; ++version) {
-    const std::string name = "late" + std::to_string(version);
+  const ArrayShape other = shape(ArrayMode::copy, many);
+  for (std::int64_t version = 1; version <= 4; ++version) {
     image_.clear();
     open();
     ArrayOptions options;
-    options.buffer = other_of_copy_;
+    options.buffer = buffer;
     options.of_program = true;
     ASSERT_TRUE(pool_->open_array("copied", other, options).ok());
+    VersionedArray* const room = PoolTest::array("room", shape(ArrayMode::twin, many), {});
     ASSERT_TRUE(pool_->restart().ok());
+    ASSERT_TRUE(pool_->close_array(room, true).ok());  // for which nobody waits
     name_stream();
-    const Words copied = words_of(-version, first_elements);
-    const Words contents = words_of(version, first_elements);
-    gpu_.write(other_of_copy_, copied);
-    gpu_.write(one_, contents);
+    const Words copied = words_of(-version, many);
+    const Words contents = words_of(version, many);
+    gpu_.write(buffer, copied);
+    gpu_.write(source, contents);
     VersionedArray* late = nullptr;
     while_held([&] {
       ASSERT_TRUE(pool_->commit_begin().ok());
-      const auto opened = open_array(shape(ArrayMode::twin, first_elements), nullptr);
+      const auto opened = open_array(shape(ArrayMode::twin, many), nullptr);
       ASSERT_TRUE(opened.ok());
       late = opened.value();
-      ASSERT_TRUE(pool_->write(*late, 0, first_elements * 8, one_).ok());
+      ASSERT_TRUE(pool_->write(*late, 0, many * 8, source).ok());
     });
     ASSERT_TRUE(pool_->commit_wait().ok());
     ASSERT_TRUE(pool_->commit().ok());
     crash();
     open();
     VersionedArray* const kept = PoolTest::array("copied", other, {});
-    VersionedArray* const twin = PoolTest::array("u", shape(ArrayMode::twin, first_elements), {});
+    VersionedArray* const twin = PoolTest::array("u", shape(ArrayMode::twin, many), {});
     ASSERT_TRUE(pool_->restart().ok());
-    ASSERT_EQ((Words{words(kept), words(kept) + first_elements}), copied) << version;
+    ASSERT_EQ((Words{words(kept), words(kept) + many}), copied) << version;
     const auto* const found = reinterpret_cast<const std::int64_t*>(twin->consistent());
-    ASSERT_EQ((Words{found, found + first_elements}), contents) << version;
+    ASSERT_EQ((Words{found, found + many}), contents) << version;
     pool_.reset();
   }
   gpu_.set_no_registering(false);
 }
 
 TEST_F(DeviceWrites, what_an_array_gets_in_its_place_is_registered_too) {
-  const ArrayShape small = shape(ArrayMode::twin, elements - 1200);
-  DevicePoolTest::start(small, nullptr);
-  name_stream();
-  ASSERT_TRUE(pool_->write(*array_, 0, 0, one_).ok());
+  start();
+  const std::uint64_t first_offset = array_->entry().first_offset;
+  ASSERT_TRUE(pool_->resize_array(*array_, {elements - 1200}, nullptr).ok());
+  be_ready();
   ASSERT_TRUE(pool_->resize_array(*array_, {elements}, nullptr).ok());
   ASSERT_TRUE(pool_->write(*array_, 0, 0, one_).ok());
+  ASSERT_EQ(array_->entry().first_offset, first_offset);
   std::byte* const last =
       medium_->base() + array_->copy_offset(array_->copies() - 1) + elements * 8 - 8;
   std::byte* const page = last - FakeGpu::address(last) % 4096;

@@ -211,7 +211,7 @@ def test_a_commit_in_the_background_guards_what_it_saves(tmp_path):
         u.working[:] = 2
         with pytest.raises(perdure.WrongState, match="committed where it is"):
             t.before_write()
-        with pytest.raises(perdure.WrongState, match="after perdure_commit_wait"):
+        with pytest.raises(perdure.WrongState, match="after commit_wait"):
             t.write(0, [2] * 10)
         with pytest.raises(ValueError, match="read-only"):
             t.working[0] = 2  # it is the version that is being made
