@@ -524,3 +524,51 @@ assert equal(loaded_by_processes(), 3)
 writer.close()
 dist.destroy_process_group()
 """, memory_path / "run")  # fmt: skip
+
+
+# A DTensor whose mesh says "cuda", and what torch does with a tensor that is to be there: nothing
+# if it is, else a copy by the current stream, from what the memory has when that comes to it.
+SHARDED = ASYNC + """
+from torch.distributed.device_mesh import DeviceMesh
+from torch.distributed.tensor import DTensor, Replicate, Shard
+mesh = DeviceMesh("cpu", [0])
+object.__setattr__(mesh, "_device_type", "cuda")
+assert mesh.device_type == "cuda"
+moved, real_to = [], torch.Tensor.to
+def to(tensor, *where, **options):
+    if where[:1] != ("cuda",):
+        return real_to(tensor, *where, **options)
+    if gpu.torch_gpu.has(tensor):
+        return tensor
+    moved.append(far(tensor.nbytes).view(tensor.dtype).view(tensor.shape))
+    host_to_device(moved[-1], tensor, training)
+    return moved[-1]
+torch.Tensor.to = to
+
+def loaded_alone(shape):
+    found = {"w": torch.zeros(shape)}
+    dcp.load(found, storage_reader=PoolReader(path))
+    return found["w"]
+"""
+
+
+@pytest.mark.parametrize("kind", ["Shard(0)", "Replicate()"])
+def test_asynchronous_saves_of_dtensors_have_what_was_transferred(memory_path, kind):
+    run(SHARDED + f"places = [{kind}]" + """
+of_gpu = on_gpu(torch.zeros(400, 900))
+whole = DTensor.from_local(of_gpu, mesh, places).requires_grad_()
+assert whole.to_local().data_ptr() == of_gpu.data_ptr()
+writer = PoolWriter(path)
+for step in range(1, 6):
+    put(of_gpu, torch.full((400, 900), float(step)))
+    staged = writer.stage({"w": whole})["w"] if step == 3 else whole
+    assert staged.requires_grad and staged.placements == whole.placements
+    assert staged.shape == whole.shape and staged.stride() == whole.stride()
+    saved = dcp.async_save({"w": whole}, storage_writer=writer)
+    put(of_gpu, torch.full((400, 900), -1.0))
+    saved.result()
+    assert loaded_alone((400, 900)).eq(step).all(), (step, loaded_alone((400, 900)).unique())
+assert not moved, "staged bytes went back to the GPU"
+writer.close()
+dist.destroy_process_group()
+""", memory_path / "run", FAKE_CUDA_DELAY_US=3000)  # fmt: skip

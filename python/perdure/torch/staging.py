@@ -137,10 +137,11 @@ def _replaced(value: Any, left: Iterator[torch.Tensor]) -> Any:
 
 
 def _like(tensor: torch.Tensor, own: torch.Tensor) -> torch.Tensor:
-    made = own
+    """`own` as the tensor is: of a DTensor as the part of this process. What it has may not have
+    arrived yet, so that it stays where it is, which from_local() would not have of it."""
     if isinstance(tensor, DTensor):
-        made = DTensor.from_local(
-            own, tensor.device_mesh, tensor.placements, run_check=False,
-            shape=tensor.shape, stride=tensor.stride(),
-        )  # fmt: skip
-    return made.requires_grad_(tensor.requires_grad)
+        names, of_whole = tensor.__tensor_flatten__()
+        parts = {name: getattr(tensor, name) for name in names} | {"_local_tensor": own}
+        shape, stride = tensor.shape, tensor.stride()
+        own = DTensor.__tensor_unflatten__(parts, of_whole, shape, stride)
+    return own.requires_grad_(tensor.requires_grad)
