@@ -190,7 +190,7 @@ def test_what_a_gpu_can_not_have_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize("stream", ["None", "1", "2", "of another one"])
-def test_what_the_stream_of_an_interface_leaves_is_written(tmp_path, monkeypatch, stream):
+def test_what_the_stream_of_an_interface_leaves_is_written(memory_path, monkeypatch, stream):
     monkeypatch.setenv("FAKE_CUDA_DELAY_US", "300")
     run(
         f"stream = {stream!r}\n"
@@ -217,7 +217,59 @@ def test_what_the_stream_of_an_interface_leaves_is_written(tmp_path, monkeypatch
                 pool.commit()
                 assert (u.consistent == step).all(), (step, u.consistent)
         """),
-        tmp_path / "pool",
+        memory_path / "pool",
+    )
+
+
+# Elements that nobody holds any more, whose memory their library gives to another stream, as JAX
+# does: what that stores there is not the program's.
+REUSED = """
+import gc, weakref
+later = Stream()
+
+class Reused(OnDevice):
+    def __del__(self):
+        assert driver.cuMemsetD8Async(self.address, 0x7f, ctypes.c_size_t(self.size),
+                                      later.cuda_stream) == 0
+        assert driver.cuStreamSynchronize(later.cuda_stream) == 0
+
+held = []
+def fresh(step):
+    made = Reused(np.full(200_000, float(step)))
+    held.append(weakref.ref(made))
+    return made
+"""
+
+
+@pytest.mark.parametrize("end", ["commit", "commit_wait", "failure"])
+def test_elements_of_a_gpu_are_kept_until_the_commit_has_them(memory_path, monkeypatch, end):
+    monkeypatch.setenv("FAKE_CUDA_DELAY_US", "3000")
+    run(
+        f"end = {end!r}\n"
+        + REUSED
+        + dedent("""
+        with perdure.open(path) as pool:
+            u = pool.array("u", 200_000, mode="twin")
+            pool.restart()
+            pool.stream(Stream())
+            for step in range(1, 5):
+                u.write(0, fresh(step))
+                if end == "failure":
+                    view = u.working[:]
+                    refused(perdure.WrongState, pool.commit, "alive")
+                    del view
+                if end == "commit_wait":
+                    pool.commit_begin()
+                    gc.collect()
+                    pool.commit_wait()
+                else:
+                    pool.commit()
+                assert (u.consistent == step).all(), (step, u.consistent)
+                assert not any(owner() for owner in held), "kept after the commit"
+            u.write(0, fresh(5))
+        assert held[-1]() is None
+        """),
+        memory_path / "pool",
     )
 
 

@@ -98,6 +98,7 @@ class Array:
         self._shape_of_pool = False  # and not what the program says
         # Of the pool: a stream of its GPU is the named one for a while; None: it stays.
         self._following: Callable[[int | None], AbstractContextManager[None]] | None = None
+        self._elements: list[object] = []  # in memory of a GPU, which a transfer may still read
 
     @property
     def name(self) -> str:
@@ -207,7 +208,8 @@ class Array:
 
         After Pool.stream() they may be in memory of its GPU: what that stream leaves there, or the
         one that their `__cuda_array_interface__` names, is transferred while the host goes on. The
-        stream goes on after that, and commits wait for it.
+        stream goes on after that, and commits wait for it. The object is kept until then, as other
+        streams may be given its memory when it goes.
 
         Raises InvalidArgument beyond the end, WrongState in other modes, or if they are in memory
         of a GPU and no stream was named.
@@ -224,6 +226,7 @@ class Array:
             self._range(first, count)
             with self._following(memory.stream):
                 if count != 0:  # else it may be at no address
+                    self._elements.append(memory.owner)
                     self._write_from(first, memory.address, count, memory.owner)
             return
         source = np.ascontiguousarray(elements, dtype=self._dtype).reshape(-1)
@@ -360,6 +363,10 @@ class Array:
             self._protect(True)
             self._root = self._working = self._consistent = None
             self._saving = False
+
+    def _arrived(self) -> None:
+        """All that was written from a GPU is in the pool, or nothing transfers it any more."""
+        self._elements = []
 
     def _protect(self, saving: bool) -> None:
         """Whether a commit saves what the program must not write to meanwhile."""

@@ -334,6 +334,7 @@ class Pool:
         """
         array._native.remove()
         array._let_go()
+        array._arrived()
         self._arrays = [each for each in self._arrays if each is not array]
         self._kinds.drop_array(array.name)
 
@@ -446,9 +447,7 @@ class Pool:
         self._check_slices(False)
         self._states.save()
         self._flush_files()
-        version = self._ending(self._native.commit)
-        self._turn()
-        return version
+        return self._committed(self._native.commit)
 
     def commit_begin(self) -> None:
         """Begins a commit, which another thread goes on with while the program computes.
@@ -470,9 +469,7 @@ class Pool:
 
         Collective. Raises WrongState if none was begun.
         """
-        version = self._ending(self._native.commit_wait)
-        self._turn()
-        return version
+        return self._committed(self._native.commit_wait)
 
     def stream(self, stream: object) -> None:
         """Names the stream that works on arrays in memory of a GPU: a commit takes what it had been
@@ -567,6 +564,8 @@ class Pool:
         for array in self._arrays:
             array._let_go()
         self._native.close()
+        for array in self._arrays:
+            array._arrived()
 
     def __enter__(self) -> Pool:
         return self
@@ -607,6 +606,14 @@ class Pool:
             for array in self._arrays
             if array.name in held and array._is_resized(held[array.name])
         ]
+
+    def _committed(self, call: Callable[[], int]) -> int:
+        """The version that the call has made."""
+        version = self._ending(call)
+        self._turn()
+        for array in self._arrays:
+            array._arrived()
+        return version
 
     def _ending(self, call: Callable[[], T]) -> T:
         """Runs a call that ends a commit under way, unless it is refused."""
