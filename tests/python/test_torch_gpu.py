@@ -9,8 +9,10 @@ asked for (gpu.TorchGpu: streams, memory, copies within the GPU) is asked of the
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -117,10 +119,17 @@ class FakeTorch:
         room, whole = size_t(), size_t()
         ask("cuMemGetInfo_v2", ctypes.byref(room), ctypes.byref(whole))
         return room.value
-    def copy(self, target, source, stream):
-        assert target.is_contiguous() and source.is_contiguous()
-        ask("cuMemcpyDtoDAsync_v2", u64(target.data_ptr()), u64(source.data_ptr()),
-            size_t(source.nbytes), stream.cuda_stream)
+    def clear(self, memory):
+        ask("cuMemsetD8Async", u64(memory.data_ptr()), 0, size_t(memory.nbytes),
+            training.cuda_stream)
+    def copy(self, targets, sources, stream):
+        for target, source in zip(targets, sources, strict=True):
+            assert target.is_contiguous() and source.is_contiguous()
+            ask("cuMemcpyDtoDAsync_v2", u64(target.data_ptr()), u64(source.data_ptr()),
+                size_t(source.nbytes), stream.cuda_stream)
+    def on_host(self, tensor):
+        assert not self.has_room, "the host waits, and has a second state"
+        return seen(tensor)
     def fill(self, target, source):
         assert registered_at(source.data_ptr()), "it would not come by the copy engine"
         host_to_device(target, source, training)
@@ -572,3 +581,143 @@ assert not moved, "staged bytes went back to the GPU"
 writer.close()
 dist.destroy_process_group()
 """, memory_path / "run", FAKE_CUDA_DELAY_US=3000)  # fmt: skip
+
+
+def test_a_staging_that_nobody_saved_stores_nothing_later_to_the_pool(memory_path):
+    run(ASYNC + """
+writer = PoolWriter(path)
+of_gpu = on_gpu(torch.zeros(400, 900))
+dcp.async_save({"a": of_gpu}, storage_writer=writer).result()
+for step in range(1, 4):
+    put(of_gpu, torch.full((400, 900), -1.0))
+    writer.stage({"a": of_gpu})
+    state = {"a": torch.full((400, 900), float(step))}  # the processor stores where that goes
+    dcp.async_save(state, storage_writer=writer).result()
+    found = {"a": torch.zeros(400, 900)}
+    dcp.load(found, storage_reader=PoolReader(path))
+    assert found["a"].eq(step).all(), (step, found["a"].unique())
+writer.close()
+dist.destroy_process_group()
+""", memory_path / "run", FAKE_CUDA_DELAY_US=30_000)  # fmt: skip
+
+
+RANKS = """
+import torch.distributed as dist
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor
+rank, ranks = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+store = dist.FileStore(os.environ["MEETING"], ranks)
+dist.init_process_group("gloo", store=store, rank=rank, world_size=ranks)
+mesh = init_device_mesh("cpu", (ranks,))
+"""
+
+
+def run_ranks(count: int, script: str, path: Path, **more: object) -> None:
+    """As run(), in so many processes: a driver that was asked something survives no fork."""
+    assert PYTHON is not None
+    meeting = path.parent / f"meeting-{count}-{os.urandom(4).hex()}"
+    settings = {"FAKE_CUDA_QUIET": "1", "WORLD_SIZE": count, "MEETING": meeting, **more}
+    given = environment() | {name: str(value) for name, value in settings.items()}
+    script = HEADER + FAKE + RANKS + script + "\ndist.destroy_process_group()\n"
+    jobs = [
+        subprocess.Popen(
+            [PYTHON, "-c", script, str(path)], env=given | {"RANK": str(rank)}, text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        )
+        for rank in range(count)
+    ]  # fmt: skip
+    try:
+        said = [job.communicate(timeout=200)[0] for job in jobs]
+    finally:
+        for job in jobs:
+            job.kill()
+    assert [job.returncode for job in jobs] == [0] * count, "\n".join(said)
+
+
+@pytest.mark.parametrize("room", [True, False], ids=["snapshot", "no room for one"])
+def test_tensors_that_all_processes_have_wait_on_the_gpu_for_the_one_that_keeps_them(
+    memory_path, room
+):
+    run_ranks(2, f"FakeTorch.has_room = {room}" + """
+state = on_gpus(contents(0))
+writer = PoolWriter(path)
+held = []
+for step in range(1, 7):
+    put_all(state, step)
+    saved = dcp.async_save(state, storage_writer=writer)
+    put_all(state, -step)
+    saved.result()
+    found = {name: torch.zeros_like(value) for name, value in contents(0).items()}
+    dcp.load(found, storage_reader=PoolReader(path))
+    assert equal(found, step), step
+    ask("cuCtxSetCurrent", context)
+    held.append((driver.fake_cuda_device_bytes(), driver.fake_cuda_registrations()))
+    dist.barrier()
+assert len(set(held[2:])) == 1, held
+writer.close()
+""", memory_path / "run", FAKE_CUDA_DELAY_US=300)  # fmt: skip
+
+
+def test_a_process_whose_gpu_can_not_stage_has_the_save_fail_on_all(memory_path):
+    run_ranks(2, """
+state = on_gpus(contents(1))
+writer = PoolWriter(path)
+dcp.async_save(state, storage_writer=writer).result()
+put_all(state, 2)
+if rank == 1:
+    driver.fake_cuda_fail(b"cuMemcpyDtoDAsync_v2", u64(1), 999, 0)
+saved = dcp.async_save(state, storage_writer=writer)
+driver.fake_cuda_fail(None, u64(0), 0, 0)
+try:
+    saved.result(timeout=60)
+except BaseException as error:  # torch's own is no Exception
+    assert "cuMemcpyDtoDAsync_v2: 999" in str(error), error
+else:
+    raise AssertionError("saved")
+for step in (1, 3):
+    if step == 3:
+        put_all(state, 3)
+        dcp.async_save(state, storage_writer=writer).result()
+    found = {name: torch.zeros_like(value) for name, value in contents(0).items()}
+    dcp.load(found, storage_reader=PoolReader(path))
+    assert equal(found, step), step
+writer.close()
+""", memory_path / "run")  # fmt: skip
+
+
+def test_tensors_that_follow_each_other_in_the_pool_come_by_one_transfer(memory_path):
+    run("""
+def many(step):
+    kinds = (torch.float32, torch.bfloat16, torch.int64, torch.bool, torch.complex64)
+    return [torch.arange(7 + 13 * number).add(step).to(kinds[number % 5]) for number in range(200)]
+
+transfers = lambda: driver.fake_cuda_calls(b"cuMemcpyDtoHAsync_v2")
+state = [on_gpu(tensor) for tensor in many(0)]
+cpu = torch.arange(9.0)
+with Checkpoint(path) as kept_state:
+    for step in range(1, 4):
+        for tensor, contents_of in zip(state, many(step)):
+            put(tensor, contents_of)
+        began = transfers()
+        kept_state.save({"gpu": state[:100], "cpu": cpu + step, "more": state[100:]})
+        assert transfers() - began == 2 or step == 1  # when the kernels are tried
+        found = kept_state.load()
+        assert same(found["gpu"] + found["more"], many(step)) and same(found["cpu"], cpu + step)
+""", memory_path / "run")  # fmt: skip
+
+
+def test_copies_that_torch_is_asked_for_have_each_kind_of_tensor():
+    run("""
+from perdure.torch.gpu import TorchGpu
+large = torch.randn(1 << 19)
+sources = [torch.randn(5, 3), torch.tensor(7), torch.arange(6).bool(), torch.randn(4, 4).t(),
+           torch.randn(3, dtype=torch.complex64).conj(), large, torch.randn(9, 9)[::2, 1:5],
+           torch.arange(3, dtype=torch.bfloat16),
+           torch.randn(3, dtype=torch.complex128).conj().imag]
+assert sources[-1].is_neg()
+targets = [torch.empty(each.shape, dtype=each.dtype) for each in sources]
+TorchGpu().copy(targets, sources, None)
+assert all(torch.equal(target, source) for target, source in zip(targets, sources))
+found = TorchGpu().on_host(sources[4])
+assert torch.equal(found, sources[4]) and not found.is_conj()
+""", "nowhere")  # fmt: skip

@@ -127,7 +127,7 @@ class BlockWriter:
         self._staged: dict[int, str] = {}  # by their address: where copies are in the state
         self._in_pool: set[str] = set()  # those of them that are in the open pool
         self._was_staged = False  # what the open pool has is what was kept of the last staging
-        self._transfers = gpu.Transfers()  # to the open pool
+        self._transfers = gpu.Transfers()
 
     @property
     def is_open(self) -> bool:
@@ -164,8 +164,10 @@ class BlockWriter:
 
     def stage(self, leaves: Sequence[Leaf]) -> list[torch.Tensor]:
         """Copies of the tensors, for the next begin(): in the pool those that this process is taken
-        to keep, as it did at the last staging, and others in ordinary memory until then."""
+        to keep, as it did at the last staging; until then others in ordinary memory, and of a GPU
+        there, if it has room."""
         self.wait()
+        self.settle()
         rooms = self._places.staged()
         of_state = {leaf.at: leaf.tensor for leaf in leaves}
         is_as_before = self._was_staged and all(
@@ -174,12 +176,10 @@ class BlockWriter:
         if self._array is None or not is_as_before:
             ours = [leaf for leaf in leaves if leaf.is_own or leaf.tensor.nbytes <= _SMALL_BYTES]
             tensors = [Block(leaf.at, leaf.tensor) for leaf in ours if leaf.tensor.numel()]
-            self.close()
+            self._close_pool()
             self._make(_Places.of(tensors, {}, [block.key for block in tensors] or [None]))
             rooms = self._places.staged()
-        pieces: list[gpu.Piece] = []
-        copies = [self._copied(leaf.tensor.detach(), rooms.get(leaf.at), pieces) for leaf in leaves]
-        self._transfer(pieces)
+        copies = self._copies(leaves, rooms)
         self._in_pool = set(rooms)
         self._staged = {
             copy.data_ptr(): leaf.at for copy, leaf in zip(copies, leaves) if copy.numel()
@@ -194,8 +194,7 @@ class BlockWriter:
         """Copies the blocks, except those that are staged in the pool, and begins the commit;
         `more` is noted in the index."""
         self.wait()
-        if self._staged:
-            self.settle()
+        self.settle()
         at = [self._staged_at(block) for block in blocks]
         entries = None
         if self._array is not None:
@@ -235,28 +234,38 @@ class BlockWriter:
 
     def close(self) -> None:
         """Waits, and closes the pool."""
+        self._close_pool()
+        self._transfers = gpu.Transfers()
+
+    def _close_pool(self) -> None:
         if self._pool is not None:
             pool, self._pool, self._array = self._pool, None, None
-            under_way, self._transfers = self._transfers, gpu.Transfers()
             self._places, self._was_staged = _NOWHERE, False
             pool.close()
-            del under_way  # which the pool has waited for
 
-    def _copied(
-        self, tensor: torch.Tensor, entry: dict[str, Any] | None, pieces: list[gpu.Piece]
-    ) -> torch.Tensor:
-        if entry is None or self._array is None or tensor.numel() == 0:
-            return torch.empty(tensor.shape, dtype=tensor.dtype).copy_(tensor)
-        copy = _tensor_on(self._array._lent(), int(entry["offset"]), tensor)
-        if gpu.torch_gpu.has(tensor):
-            pieces.append(gpu.Piece(tensor, int(entry["offset"])))
-            return copy
-        return copy.copy_(tensor)
-
-    def _transfer(self, pieces: Sequence[gpu.Piece]) -> None:
-        if pieces:
-            assert self._pool is not None and self._array is not None
-            self._transfers.begin(self._pool, self._array, pieces)
+    def _copies(
+        self, leaves: Sequence[Leaf], rooms: Mapping[str, Mapping[str, Any]]
+    ) -> list[torch.Tensor]:
+        assert self._pool is not None and self._array is not None
+        memory = self._array._lent()
+        pieces: list[gpu.Piece] = []
+        copies: list[torch.Tensor | None] = []
+        for leaf in leaves:
+            tensor, entry = leaf.tensor.detach(), rooms.get(leaf.at)
+            offset = None if entry is None else int(entry["offset"])
+            on_gpu = tensor.numel() != 0 and gpu.torch_gpu.has(tensor)
+            if on_gpu:
+                pieces.append(gpu.Piece(tensor, offset))
+            if offset is not None and tensor.numel() != 0:
+                copy = _tensor_on(memory, offset, tensor)
+                copies.append(copy if on_gpu else copy.copy_(tensor))
+            elif on_gpu:
+                copies.append(None)
+            else:
+                copies.append(torch.empty(tensor.shape, dtype=tensor.dtype).copy_(tensor))
+        made = self._transfers.begin(self._pool, self._array, pieces)
+        elsewhere = iter([copy for copy in made if copy is not None])
+        return [next(elsewhere) if copy is None else copy for copy in copies]
 
     def _staged_at(self, block: Block) -> str | None:
         tensor = block.contents
@@ -268,9 +277,8 @@ class BlockWriter:
         self, blocks: Sequence[Block], more: Mapping[str, Any], at: Sequence[str | None]
     ) -> None:
         """To a new pool, with what is staged in the old one; if that fails, all is as it was."""
-        old = self._pool, self._array, self._layout, self._places, self._transfers
+        old = self._pool, self._array, self._layout, self._places
         self._pool = self._array = None
-        self._transfers = gpu.Transfers()
         self._in_pool, self._was_staged = set(), False
         try:
             self._make(_Places.of(blocks, more, at if self._staged else ()))
@@ -278,8 +286,8 @@ class BlockWriter:
             assert entries is not None
             self._fill(entries, blocks, self._index(entries, more))
         except BaseException:
-            self.close()
-            self._pool, self._array, self._layout, self._places, self._transfers = old
+            self._close_pool()
+            self._pool, self._array, self._layout, self._places = old
             raise
         if old[0] is not None:
             old[0].close()
@@ -291,9 +299,10 @@ class BlockWriter:
     def _fill(
         self, entries: Sequence[Mapping[str, Any]], blocks: Sequence[Block], text: bytes
     ) -> None:
-        assert self._array is not None
+        assert self._pool is not None and self._array is not None
         memory = self._array.working
-        pieces = []
+        pieces: list[gpu.Piece] = []
+        copies: list[gpu.Piece] = []  # of them, in a snapshot
         for entry, block in zip(entries, blocks):
             at = self._staged_at(block)
             if at is not None and at in self._in_pool and entry.get("at") == at:
@@ -302,12 +311,13 @@ class BlockWriter:
             if not isinstance(contents, torch.Tensor):
                 memory[offset : offset + len(contents)] = np.frombuffer(contents, np.uint8)
             elif gpu.torch_gpu.has(contents) and contents.numel() != 0:
-                pieces.append(gpu.Piece(contents, offset))
+                (pieces if at is None else copies).append(gpu.Piece(contents, offset))
             elif contents.numel() != 0:
                 _tensor_on(memory, offset, contents).copy_(contents.detach())
         memory[:LENGTH_BYTES] = np.frombuffer(struct.pack("<Q", len(text)), np.uint8)
         memory[LENGTH_BYTES : LENGTH_BYTES + len(text)] = np.frombuffer(text, np.uint8)
-        self._transfer(pieces)
+        self._transfers.begin_copies(self._pool, self._array, copies)
+        self._transfers.begin(self._pool, self._array, pieces)
 
     def _make(self, places: _Places) -> None:
         """A pool with room for these, beside the others that are there."""

@@ -87,7 +87,7 @@ class PoolWriter(StorageWriter):
         self._label = ""
         self._ranks: set[int] = set()  # of the processes that take part
         self._saves = SavesUnderWay()
-        self._failure: Error | OSError | None = None  # of the last staging
+        self._failure: Error | OSError | RuntimeError | None = None  # of the last staging
 
     def __getstate__(self) -> Any:
         raise InvalidArgument(
@@ -109,8 +109,8 @@ class PoolWriter(StorageWriter):
 
     def stage(self, state_dict: Mapping[str, Any]) -> dict[str, Any]:
         """For async_save(): the state with copies of its tensors, of this process's pool. Waits for
-        the asynchronous save before. What fails in the pool fails in the save, where all processes
-        learn of it: those that stage theirs wait for this one there."""
+        the asynchronous save before. What fails in the pool or on a GPU fails in the save, where
+        all processes learn of it: those that stage theirs wait for this one there."""
         self._saves.wait()
         self._failure = None
         leaves = leaves_of(state_dict)
@@ -118,7 +118,7 @@ class PoolWriter(StorageWriter):
             own = self._opened()
             own.go_on_from(_places(self._path).get(self._rank))
             copies = own.stage(leaves)
-        except (Error, OSError) as error:
+        except (Error, OSError, RuntimeError) as error:  # the last of them is torch's, of a GPU
             self._failure = error
             copies = [torch.empty(leaf.tensor.shape, dtype=leaf.tensor.dtype) for leaf in leaves]
         return self._saves.begin(with_leaves(state_dict, copies))

@@ -4,7 +4,8 @@
 What is saved is what the current stream of torch leaves in the tensors. A snapshot of them is
 taken beside them, in memory of torch's own, after which that stream goes on; another stream
 transfers it to the pool's mapping, which is registered with the driver. Without room for a snapshot
-the current stream waits for the transfer. The host waits for none of it; a commit does.
+the current stream waits for the transfer. The host waits for none of it; a commit does. What may
+have to be kept, and may not, is in the snapshot until that is known.
 
 Nothing here is asked of torch or the driver while all tensors are on the CPU.
 """
@@ -22,6 +23,8 @@ import perdure
 from perdure.api.errors import WrongState
 
 _ALIGN = 256  # of tensors in a snapshot
+_GAP_BYTES = 64  # that blocks in the array are aligned to
+_SMALL_BYTES = 1 << 20  # are copied together
 _LOOKS_AGAIN = 16  # each so many saves that lacked one, for room
 
 
@@ -75,9 +78,27 @@ class TorchGpu:
         """How many bytes are free there."""
         return int(torch.cuda.mem_get_info(device)[0])
 
-    def copy(self, target: torch.Tensor, source: torch.Tensor, stream: Any) -> None:
-        """Within the GPU, by its current stream, which `stream` is."""
-        target.copy_(source)
+    def clear(self, memory: torch.Tensor) -> None:
+        """All of it is zero, by the current stream."""
+        memory.zero_()
+
+    def copy(
+        self, targets: Sequence[torch.Tensor], sources: Sequence[torch.Tensor], stream: Any
+    ) -> None:
+        """Within the GPU, by its current stream, which `stream` is. Small ones go together: to ask
+        for one copy takes as long as to copy a megabyte."""
+        small: list[tuple[torch.Tensor, torch.Tensor]] = []
+        for target, source in zip(targets, sources):
+            if source.nbytes <= _SMALL_BYTES and _is_bytes(source):
+                small.append((_as_bytes(target), _as_bytes(source)))
+            else:
+                target.copy_(source)
+        if small:
+            torch._foreach_copy_([target for target, _ in small], [source for _, source in small])
+
+    def on_host(self, tensor: torch.Tensor) -> torch.Tensor:
+        """A copy in ordinary memory, for which the host waits."""
+        return torch.empty(tensor.shape, dtype=tensor.dtype).copy_(tensor)
 
     def fill(self, target: torch.Tensor, source: torch.Tensor) -> None:
         """From memory of the host; returns when all has come."""
@@ -89,15 +110,45 @@ torch_gpu = TorchGpu()
 
 @dataclass(frozen=True)
 class Piece:
-    """A tensor on a GPU, and the byte of the array that it goes to."""
+    """A tensor on a GPU, and the byte of the array that it goes to; None: it is copied only."""
 
     tensor: torch.Tensor
+    offset: int | None
+
+
+@dataclass
+class _Run:
+    """Bytes that are together in the array, and in a snapshot."""
+
     offset: int
+    at: int
+    size: int
+
+
+class _Places:
+    """Where pieces are in a snapshot: those that follow each other in the array do so there."""
+
+    def __init__(self, pieces: Sequence[Piece]):
+        self.runs: list[_Run] = []
+        self.at = [0] * len(pieces)
+        self.size = 0
+        offsets = [-1 if piece.offset is None else piece.offset for piece in pieces]
+        for number in sorted(range(len(pieces)), key=offsets.__getitem__):
+            size, offset = pieces[number].tensor.nbytes, pieces[number].offset
+            at = -(-self.size // _ALIGN) * _ALIGN
+            if offset is not None:
+                run = self.runs[-1] if self.runs else None
+                if run is not None and 0 <= offset - (run.offset + run.size) < _GAP_BYTES:
+                    at = run.at + offset - run.offset
+                    run.size = offset + size - run.offset
+                else:
+                    self.runs.append(_Run(offset, at, size))
+            self.at[number], self.size = at, at + size
 
 
 class Transfers:
-    """From tensors on GPUs to the array of one pool. Goes after the pool is closed, which waits for
-    what is under way. One thread at a time."""
+    """From tensors on GPUs to arrays of pools. Goes after they are closed, which waits for what is
+    under way. One thread at a time."""
 
     def __init__(self) -> None:
         self._snapshots: dict[torch.device, torch.Tensor] = {}
@@ -105,29 +156,58 @@ class Transfers:
         self._streams: dict[torch.device, Any] = {}
         self._marks: dict[torch.device, Any] = {}  # after the transfers
 
-    def begin(self, pool: perdure.Pool, array: perdure.Array, pieces: Sequence[Piece]) -> None:
+    def begin(
+        self, pool: perdure.Pool, array: perdure.Array, pieces: Sequence[Piece]
+    ) -> list[torch.Tensor | None]:
         """What the current streams leave in the tensors goes to the working copy. The streams may
-        store to the tensors as soon as it has returned."""
-        devices: dict[torch.device, list[Piece]] = {}
-        for piece in pieces:
-            devices.setdefault(piece.tensor.device, []).append(piece)
-        for device, of_one in devices.items():
-            stream = torch_gpu.current_stream(device)
-            snapshot = self._snapshot(device, _places(of_one)[-1])
+        store to the tensors as soon as it has returned.
+
+        Of a piece without an offset there is a copy: in the snapshot, where it is when wait() has
+        returned, until the next begin(); in ordinary memory, if there is no room for a snapshot.
+        """
+        copies: list[torch.Tensor | None] = [None] * len(pieces)
+        for device, numbers in _by_device(pieces).items():
+            of_one = [pieces[number] for number in numbers]
+            stream, places = torch_gpu.current_stream(device), _Places(of_one)
+            snapshot = self._snapshot(device, places.size)
             if snapshot is None:
-                sources = [_contiguous(piece.tensor) for piece in of_one]
+                made = _transfer_each(pool, array, of_one, stream)
             else:
-                sources = self._taken(snapshot, of_one, stream)
+                made = self._taken(snapshot, of_one, places, stream)
                 stream = self._streams[device]
+                pool.stream(stream)
+                for run in places.runs:
+                    part = snapshot[run.at : run.at + run.size]
+                    array._write_from(run.offset, part.data_ptr(), run.size, part)
+            self._marks[device] = torch_gpu.mark(stream)
+            for number, copy in zip(numbers, made):
+                if pieces[number].offset is None:
+                    copies[number] = copy
+        return copies
+
+    def begin_copies(
+        self, pool: perdure.Pool, array: perdure.Array, pieces: Sequence[Piece]
+    ) -> None:
+        """Copies of begin(), after wait(), go to the working copy as they are."""
+        for device, numbers in _by_device(pieces).items():
+            stream = self._stream(device)
             pool.stream(stream)
-            for piece, source in zip(of_one, sources):
-                array._write_from(piece.offset, source.data_ptr(), source.nbytes, source)
+            for number in numbers:
+                offset, copy = pieces[number].offset, pieces[number].tensor
+                assert offset is not None
+                array._write_from(offset, copy.data_ptr(), copy.nbytes, copy)
             self._marks[device] = torch_gpu.mark(stream)
 
     def wait(self) -> None:
-        """Until all has been transferred."""
+        """Until all has been transferred and copied."""
         for mark in self._marks.values():
             torch_gpu.wait(mark)
+        self._marks = {}
+
+    def _stream(self, device: torch.device) -> Any:
+        if device not in self._streams:
+            self._streams[device] = torch_gpu.new_stream(device)
+        return self._streams[device]
 
     def _snapshot(self, device: torch.device, size: int) -> torch.Tensor | None:
         """Memory for one, which is kept for the next save. Where there was none it is asked for
@@ -147,27 +227,58 @@ class Transfers:
         made = torch_gpu.memory(size, device)
         if made is None:
             self._lacking.setdefault(device, 0)
-        else:
-            self._snapshots[device] = made
-            self._lacking.pop(device, None)
+            return None
+        torch_gpu.clear(made)  # what is between pieces goes to the array, too
+        self._snapshots[device] = made
+        self._lacking.pop(device, None)
         return made
 
     def _taken(
-        self, snapshot: torch.Tensor, pieces: Sequence[Piece], stream: Any
+        self, snapshot: torch.Tensor, pieces: Sequence[Piece], places: _Places, stream: Any
     ) -> list[torch.Tensor]:
         """Copies in the snapshot, which the stream of the transfers may read."""
-        device = pieces[0].tensor.device
-        if device not in self._streams:
-            self._streams[device] = torch_gpu.new_stream(device)
-        torch_gpu.follow(stream, self._streams[device])  # if the last save failed
-        sources = []
-        for piece, at in zip(pieces, _places(pieces)):
-            part = snapshot[at : at + piece.tensor.nbytes]
-            copy = part.view(piece.tensor.dtype).view(piece.tensor.shape)
-            torch_gpu.copy(copy, piece.tensor.detach(), stream)
-            sources.append(copy)
-        torch_gpu.follow(self._streams[device], stream)
-        return sources
+        own = self._stream(pieces[0].tensor.device)
+        torch_gpu.follow(stream, own)  # if the last save failed
+        copies = [
+            snapshot[at : at + of.nbytes].view(of.dtype).view(of.shape)
+            for at, of in zip(places.at, (piece.tensor for piece in pieces))
+        ]
+        torch_gpu.copy(copies, [piece.tensor.detach() for piece in pieces], stream)
+        torch_gpu.follow(own, stream)
+        return copies
+
+
+def _transfer_each(
+    pool: perdure.Pool, array: perdure.Array, pieces: Sequence[Piece], stream: Any
+) -> list[torch.Tensor | None]:
+    """Without a snapshot, by the program's stream."""
+    pool.stream(stream)
+    copies: list[torch.Tensor | None] = []
+    for piece in pieces:
+        if piece.offset is None:
+            copies.append(torch_gpu.on_host(piece.tensor.detach()))
+            continue
+        source = piece.tensor.detach().resolve_conj().resolve_neg().contiguous()
+        array._write_from(piece.offset, source.data_ptr(), source.nbytes, source)
+        copies.append(None)
+    return copies
+
+
+def _by_device(pieces: Sequence[Piece]) -> dict[torch.device, list[int]]:
+    """The numbers of the pieces that each has."""
+    found: dict[torch.device, list[int]] = {}
+    for number, piece in enumerate(pieces):
+        found.setdefault(piece.tensor.device, []).append(number)
+    return found
+
+
+def _is_bytes(tensor: torch.Tensor) -> bool:
+    """Whether its memory is that of its elements, row-major."""
+    return tensor.is_contiguous() and not tensor.is_conj() and not tensor.is_neg()
+
+
+def _as_bytes(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.view(-1).view(torch.uint8)
 
 
 def fill_from(
@@ -180,15 +291,3 @@ def fill_from(
     size = target.nbytes
     held = (ctypes.c_char * size).from_address(array._consistent_address() + offset)
     torch_gpu.fill(target, torch.frombuffer(held, dtype=target.dtype).view(target.shape))
-
-
-def _places(pieces: Sequence[Piece]) -> list[int]:
-    """Where each begins in a snapshot, and its size."""
-    places = [0]
-    for piece in pieces:
-        places.append(places[-1] + -(-piece.tensor.nbytes // _ALIGN) * _ALIGN)
-    return places
-
-
-def _contiguous(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor.detach().resolve_conj().resolve_neg().contiguous()
