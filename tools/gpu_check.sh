@@ -1,17 +1,19 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# gpu_check.sh [BUILD]: what only a machine with a GPU can show, in two minutes at most. BUILD is a
-# build tree (build/dev), which may have been made elsewhere.
+# gpu_check.sh [BUILD]: what only a machine with a GPU can show, in two minutes; it is stopped after
+# two and a half. BUILD is a build tree (build/dev), which may have been made elsewhere.
 #
 #   1. The kernels' checksums of 100,000 random blocks, and of their pages, against the processor's.
 #   2. What the driver refuses, and with which code, against what the tests' driver was written for.
 #   3. Jobs with arrays on the GPU that are killed 8 times within a transfer, and restarted.
 #   4. A solver and a stencil in CUDA C++ (apps/gpu), killed and back, where the build has them.
-#   5. perdure bench gpu --quick.
+#   5. Tensors of PyTorch that are changed while they are saved, by the Python that
+#      PERDURE_TORCH_PYTHON names (python3), if it has PyTorch with CUDA.
+#   6. perdure bench gpu --quick.
 #
-# Says what it runs and prints the facts, one line of JSON each. Ends with 1 if one of 1 to 4 does
-# not hold or 5 fails, with 0 and a sentence where there is no GPU.
+# Says what it runs and prints the facts, one line of JSON each. Ends with 1 if one of 1 to 5 does
+# not hold or 6 fails, with 0 and a sentence where there is no GPU.
 set -u
 root=$(cd "$(dirname "$0")/.." && pwd)
 build=$(cd "${1:-$root/build/dev}" && pwd) || exit 2
@@ -65,6 +67,9 @@ if [ -x "$build/apps/gpu/gpu_cg" ]; then
 else
   echo "gpu_check: no programs in CUDA C++, because the build found neither nvcc nor CUDA for clang"
 fi
+step 30 "tensors of PyTorch, changed while they are saved" \
+  env PYTHONPATH="$root/python:$build/python" "${PERDURE_TORCH_PYTHON:-python3}" \
+  "$root/tests/gpu/torch_check.py" cuda
 step 36 "perdure bench gpu --quick" "$root/perdure" bench gpu --quick --json
 if [ $failed -ne 0 ]; then
   echo "gpu_check: something above does not hold"

@@ -6,12 +6,15 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import tempfile
 
 import pytest
 
 from conftest import BUILD, LIMIT_S, ROOT
 from perdure_bench import command, gpu
 from perdure_bench.facts import Fact
+from test_torch import PYTHON
+from test_torch import run as run_torch
 
 FAKE = BUILD / "tests/gpu/fake/libcuda.so.1"
 CASES = ("bus", "copy", "copy-snapshot", "log-1", "log-100", "restart", "fti-way")
@@ -43,7 +46,7 @@ def test_every_case_brings_back_what_was_committed_and_nothing_is_called_measure
     assert reported == {("wrong", 0, True)}
     assert all(fact["device"].startswith("fake: ") for fact in facts)
     assert all("nothing is measured" in fact["emulated"] for fact in facts)
-    assert "torch, torch-save, dcp-async are skipped: " in done.stderr
+    assert "torch, torch-dcp, torch-save, dcp-async are skipped: " in done.stderr
 
 
 def test_without_a_gpu_there_is_a_sentence():
@@ -68,6 +71,31 @@ def test_what_is_durable_is_compared_with_the_bus(durable, holds):
     assert held == {"blocked_ms_per_GB": True, "durable_ms_per_GB": None, "durable_over_bus": holds}
 
 
+@pytest.mark.skipif(PYTHON is None, reason="needs PyTorch, as test_torch.py")
+@pytest.mark.parametrize("way", ["checkpoint", "pool_writer", "torch_save", "dcp_async"])
+def test_what_pytorch_saved_is_compared_with_what_was_there(memory_path, way):
+    run_torch(f"way = '{way}'" + """
+from contextlib import contextmanager
+from perdure_bench import gpu_torch as gpu
+
+samples, wrong = gpu.measure(getattr(gpu, way), path, 1 << 20, 3, "cpu")
+assert wrong == 0, wrong
+assert {name: len(values) for name, values in samples.items()} == {
+    "blocked_ms_per_GB": 3, "durable_ms_per_GB": 3}
+assert all(value > 0 for values in samples.values() for value in values)
+
+@contextmanager
+def late(state, place):
+    # Saves what the tensors have when it is asked to settle.
+    with getattr(gpu, way)(state, place) as of:
+        yield gpu.Saver(lambda: None, lambda: (of.save(), of.settle()), of.load)
+
+gpu.clear(path)
+_, wrong = gpu.measure(late, path, 1 << 20, 3, "cpu")
+assert wrong == 2 << 20, wrong  # of the first round and of the last
+""", memory_path / "state")  # fmt: skip
+
+
 def test_the_check_of_a_gpu_runs_all_of_its_steps():
     done = _run("tools/gpu_check.sh", BUILD, BENCH_CUDA_DRIVER=FAKE, GPU_CHECK_BLOCKS=50,
                 GPU_CHECK_BYTES=1_000_000)  # fmt: skip
@@ -76,8 +104,26 @@ def test_the_check_of_a_gpu_runs_all_of_its_steps():
     assert all(fact["holds"] for fact in facts)
     cases = [fact["case"] for fact in facts]
     assert cases[0] == "sums of blocks" and cases[-len(CASES) :] == list(CASES)
+    assert "gpu_check: tensors of PyTorch" in done.stdout and "torch_check: skipped" in done.stdout
     kills = [fact["n"] for fact in facts if fact["case"].startswith("kills in a DMA")]
     assert kills == [4, 4]
+
+
+@pytest.mark.skipif(PYTHON is None, reason="needs PyTorch, as test_torch.py")
+def test_the_check_of_pytorch_compares_what_comes_back_with_what_was_saved():
+    script = f"import sys\nsys.path.insert(0, {str(ROOT / 'tests/gpu')!r})" + """
+import torch_check
+assert torch_check.main("cpu") == 0
+copies = torch_check._copies
+torch_check._copies = lambda state: {**copies(state), "large": copies(state)["large"] + 1}
+assert torch_check._checkpoint(torch, "cpu", path) == 18 * 4 * 3000 * 1111
+"""
+    with tempfile.TemporaryDirectory() as place:
+        facts = _facts(run_torch(script, f"{place}/state"))
+    assert [fact["case"] for fact in facts] == [
+        "PyTorch, Checkpoint", "PyTorch, shards", "PyTorch, parts of a twin array"
+    ]  # fmt: skip
+    assert all(fact["holds"] and fact["n"] == 6 for fact in facts)
 
 
 def test_the_check_of_a_gpu_skips_where_there_is_none():
