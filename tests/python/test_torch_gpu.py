@@ -135,6 +135,16 @@ class FakeTorch:
         host_to_device(target, source, training)
         ask("cuStreamSynchronize", training.cuda_stream)
 
+    def put(self, target, source):
+        assert target.dtype == source.dtype
+        if not target.is_contiguous():
+            for part, of in zip(target, source, strict=True):
+                self.put(part, of)
+            return
+        source = source.contiguous()
+        host_to_device(target, source, training)
+        ask("cuStreamSynchronize", training.cuda_stream)
+
 def registered_at(address):
     page = pointer(address // 4096 * 4096)
     code = driver.cuMemHostRegister_v2(page, size_t(4096), 0)
@@ -721,3 +731,54 @@ assert all(torch.equal(target, source) for target, source in zip(targets, source
 found = TorchGpu().on_host(sources[4])
 assert torch.equal(found, sources[4]) and not found.is_conj()
 """, "nowhere")  # fmt: skip
+
+
+# Shards of each kind, on the GPU; of some shapes a process has nothing.
+SHARDS = """
+kinds = {"rows": [Shard(0)], "columns": [Shard(1)], "same": [Replicate()]}
+
+def shards(step):
+    state, held = {}, {}
+    for shape in ((5, 7), (2, 1), (640, 900)):
+        for kind, places in kinds.items():
+            whole = (torch.arange(shape[0] * shape[1]) * 0.5 + step).view(shape)
+            of = distribute_tensor(whole, mesh, places)
+            own = of.to_local().contiguous()
+            there = on_gpu(own) if own.numel() else own
+            state[f"{kind}-{shape}"] = DTensor.from_local(
+                there, mesh, places, run_check=False, shape=of.shape, stride=of.stride())
+            held[f"{kind}-{shape}"] = own
+    return state, held
+
+def set_all(state, held):
+    for name, own in held.items():
+        if own.numel():
+            put(state[name].to_local(), own)
+
+def check(state, held):
+    for name, own in held.items():
+        assert not own.numel() or torch.equal(seen(state[name].to_local()), own), name
+"""
+
+
+@pytest.mark.parametrize("old, new, way", [(3, 2, "async_save"), (1, 3, "save")])
+def test_shards_on_gpus_come_back_to_the_gpus_of_another_number_of_processes(
+    memory_path, old, new, way
+):
+    run_ranks(old, SHARDS + f"way = '{way}'" + """
+state, _ = shards(0)
+held = {step: shards(step)[1] for step in (6, 7, -1)}  # which sends, as the saves do
+writer = PoolWriter(path)
+for step in (6, 7):
+    set_all(state, held[step])
+    saved = getattr(dcp, way)(state, storage_writer=writer)
+    set_all(state, held[-1])
+    if way == "async_save":
+        saved.result()
+writer.close()
+""", memory_path / "run", FAKE_CUDA_DELAY_US=300)  # fmt: skip
+    run_ranks(new, SHARDS + """
+state, _ = shards(0)
+dcp.load(state, storage_reader=PoolReader(path))
+check(state, shards(7)[1])
+""", memory_path / "run", FAKE_CUDA_DELAY_US=300)  # fmt: skip

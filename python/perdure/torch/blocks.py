@@ -235,7 +235,7 @@ class Blocks:
         elif is_whole and (not shape or extents[0] * row <= _SLAB_BYTES):
             copy = torch.empty(extents, dtype=dtype)
             self._contents.fill(place, _bytes_of(copy))
-            target.copy_(copy)
+            gpu.put(target, copy)
         elif row > _SLAB_BYTES:
             for number in range(extents[0]):
                 at = place + number * row
@@ -248,7 +248,7 @@ class Blocks:
                 wanted = rows
                 for axis, (skipped, kept) in enumerate(zip(first[1:], extents[1:]), 1):
                     wanted = wanted.narrow(axis, skipped, kept)
-                target[begin : begin + count].copy_(wanted)
+                gpu.put(target[begin : begin + count], wanted)
 
     def _entry(self, key: str) -> dict[str, Any]:
         if key not in self._entries:
@@ -268,7 +268,7 @@ class Blocks:
 def _has_bytes(tensor: torch.Tensor, dtype: torch.dtype) -> bool:
     """Whether its memory is the processor's, and that of row-major elements of `dtype`."""
     is_ours = tensor.device.type == "cpu" and tensor.dtype == dtype
-    return is_ours and bool(tensor.is_contiguous())
+    return is_ours and bool(tensor.is_contiguous()) and not gpu.torch_gpu.has(tensor)
 
 
 def _bytes_of(tensor: torch.Tensor) -> NDArray[np.uint8]:

@@ -101,7 +101,11 @@ class TorchGpu:
         return torch.empty(tensor.shape, dtype=tensor.dtype).copy_(tensor)
 
     def fill(self, target: torch.Tensor, source: torch.Tensor) -> None:
-        """From memory of the host; returns when all has come."""
+        """From registered memory of the host; returns when all has come."""
+        target.copy_(source)
+
+    def put(self, target: torch.Tensor, source: torch.Tensor) -> None:
+        """From ordinary memory, also of another dtype; returns when that may be changed."""
         target.copy_(source)
 
 
@@ -246,6 +250,14 @@ class Transfers:
         torch_gpu.copy(copies, [piece.tensor.detach() for piece in pieces], stream)
         torch_gpu.follow(own, stream)
         return copies
+
+
+def put(target: torch.Tensor, source: torch.Tensor) -> None:
+    """To a tensor of any device, from ordinary memory."""
+    if torch_gpu.has(target):
+        torch_gpu.put(target, source)
+    else:
+        target.copy_(source)
 
 
 def _transfer_each(
