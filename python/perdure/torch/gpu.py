@@ -252,6 +252,11 @@ class Transfers:
         return copies
 
 
+def wait_for(device: torch.device) -> None:
+    """The host waits for what the program's stream there was asked for."""
+    torch_gpu.wait(torch_gpu.mark(torch_gpu.current_stream(device)))
+
+
 def put(target: torch.Tensor, source: torch.Tensor) -> None:
     """To a tensor of any device, from ordinary memory."""
     if torch_gpu.has(target):

@@ -18,6 +18,7 @@ import torch
 import torch.distributed as dist
 
 from perdure.api.errors import Busy
+from perdure.torch import gpu
 from perdure.torch.block_writer import Leaf
 
 try:
@@ -133,7 +134,18 @@ def _replaced(value: Any, left: Iterator[torch.Tensor]) -> Any:
         return {key: _replaced(item, left) for key, item in value.items()}
     if type(value) in (list, tuple):
         return type(value)(_replaced(item, left) for item in value)
-    return copy.deepcopy(value)
+    return _copied(value)
+
+
+def _copied(value: Any) -> Any:
+    """Also of an object of the program's, whose tensors the thread that saves reads by a stream of
+    its own."""
+    made: dict[int, Any] = {}
+    found = copy.deepcopy(value, made)
+    for each in made.values():
+        if isinstance(each, torch.Tensor) and each.numel() != 0 and gpu.torch_gpu.has(each):
+            gpu.wait_for(each.device)
+    return found
 
 
 def _like(tensor: torch.Tensor, own: torch.Tensor) -> torch.Tensor:
