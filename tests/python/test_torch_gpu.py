@@ -662,6 +662,27 @@ with Checkpoint(path) as kept_state:
 """, memory_path / "run")  # fmt: skip
 
 
+def test_a_part_of_a_copy_on_the_gpu_is_transferred_from_there(memory_path):
+    run("""
+from perdure.torch.block_writer import BlockWriter, Leaf
+from perdure.torch.blocks import Block
+whole = on_gpu(torch.zeros(10, 10_000))
+writer = BlockWriter(path, {}, 2)
+for step in range(1, 4):
+    put(whole, torch.arange(100_000.0).view(10, 10_000) + step)
+    [copy] = writer.stage([Leaf("whole", whole, False)])
+    assert gpu.torch_gpu.has(copy)
+    put(whole, torch.full((10, 10_000), -1.0))
+    ask("cuCtxSetCurrent", context)
+    held = driver.fake_cuda_device_bytes()
+    writer.begin([Block("rows", copy[3:])], {})
+    found = writer.newest().tensor("rows")
+    assert same(found, torch.arange(30_000.0, 100_000.0).view(7, 10_000) + step), found
+    assert driver.fake_cuda_device_bytes() == held, "another snapshot"
+writer.close()
+""", memory_path / "run", FAKE_CUDA_DELAY_US=300)  # fmt: skip
+
+
 def test_copies_that_torch_is_asked_for_have_each_kind_of_tensor():
     run("""
 from perdure.torch.gpu import TorchGpu

@@ -317,7 +317,7 @@ class BlockWriter:
         memory[:LENGTH_BYTES] = np.frombuffer(struct.pack("<Q", len(text)), np.uint8)
         memory[LENGTH_BYTES : LENGTH_BYTES + len(text)] = np.frombuffer(text, np.uint8)
         self._transfers.begin_copies(self._pool, self._array, copies)
-        self._transfers.begin(self._pool, self._array, pieces)
+        self._transfers.begin(self._pool, self._array, pieces, beside=not self._staged)
 
     def _make(self, places: _Places) -> None:
         """A pool with room for these, beside the others that are there."""

@@ -161,19 +161,20 @@ class Transfers:
         self._marks: dict[torch.device, Any] = {}  # after the transfers
 
     def begin(
-        self, pool: perdure.Pool, array: perdure.Array, pieces: Sequence[Piece]
+        self, pool: perdure.Pool, array: perdure.Array, pieces: Sequence[Piece], beside: bool = True
     ) -> list[torch.Tensor | None]:
         """What the current streams leave in the tensors goes to the working copy. The streams may
         store to the tensors as soon as it has returned.
 
         Of a piece without an offset there is a copy: in the snapshot, where it is when wait() has
-        returned, until the next begin(); in ordinary memory, if there is no room for a snapshot.
+        returned, until the next begin() beside the tensors; in ordinary memory, if there is no room
+        for a snapshot. `beside` False: without one, as pieces may be parts of such copies.
         """
         copies: list[torch.Tensor | None] = [None] * len(pieces)
         for device, numbers in _by_device(pieces).items():
             of_one = [pieces[number] for number in numbers]
             stream, places = torch_gpu.current_stream(device), _Places(of_one)
-            snapshot = self._snapshot(device, places.size)
+            snapshot = self._snapshot(device, places.size) if beside else None
             if snapshot is None:
                 made = _transfer_each(pool, array, of_one, stream)
             else:
