@@ -90,8 +90,10 @@ Result<std::uint64_t> SmallJob::commit(const JobState& state) {
   write(state);
   if (!options_.asynchronous) return pool_->commit();
   PERDURE_TRY(pool_->commit_begin());
-  PERDURE_TRY(pool_->before_write(*a_));
-  PERDURE_TRY(pool_->before_write(*b_));
+  for (VersionedArray* const array : {a_, b_}) {
+    if (array->mode() == ArrayMode::twin) continue;  // it is committed where it is
+    PERDURE_TRY(pool_->before_write(*array));
+  }
   return pool_->commit_wait();
 }
 
