@@ -407,14 +407,14 @@ PERDURE_API const void* perdure_consistent(const perdure_array* array);
 PERDURE_API int perdure_mark(perdure_array* array, uint64_t first, uint64_t count);
 
 /* Twin: stores `count` elements at element `first` of the working copy past the cache, so that the
- * commit need not flush them: until it, change them by this call alone, as other stores there would
- * not come to the medium. For loops that produce their result row by row. Local. STATE between
- * perdure_commit_begin() and perdure_commit_wait().
+ * commit need not flush them. Until the commit, change these elements by this call alone: other
+ * stores to them might not be on the medium. For loops that produce their result row by row. Local.
+ * STATE between perdure_commit_begin() and perdure_commit_wait().
  * After perdure_stream() `elements` may be memory of its GPU: what the stream leaves there is
- * transferred while the host goes on, the stream goes on after that, and a commit waits for it. Of
- * pinned and managed memory, which the processor can store to, it returns when they are read. Calls
- * for the same elements store in their order; before the processor stores to the working copy by
- * itself, or reads what was transferred, perdure_before_write() waits for the transfers. */
+ * transferred while the host goes on, the stream goes on after that, and a commit waits for it. If
+ * they are in pinned or managed memory, which the processor can store to, they have been read when
+ * the call returns. Calls for the same elements store in their order. Before the processor reads
+ * what was transferred, or stores other elements of the copy, perdure_before_write() waits for it. */
 PERDURE_API int perdure_write(perdure_array* array, uint64_t first, uint64_t count,
                               const void* elements);
 
