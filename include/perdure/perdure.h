@@ -413,8 +413,8 @@ PERDURE_API int perdure_mark(perdure_array* array, uint64_t first, uint64_t coun
  * After perdure_stream() `elements` may be memory of its GPU: what the stream leaves there is
  * transferred while the host goes on, the stream goes on after that, and a commit waits for it. If
  * they are in pinned or managed memory, which the processor can store to, they have been read when
- * the call returns. Calls for the same elements store in their order. Before the processor reads
- * what was transferred, or stores other elements of the copy, perdure_before_write() waits for it. */
+ * the call returns. Calls for the same elements store in their order. perdure_before_write() waits
+ * for the transfers: call it before the processor reads them, or stores to the copy by itself. */
 PERDURE_API int perdure_write(perdure_array* array, uint64_t first, uint64_t count,
                               const void* elements);
 
