@@ -203,6 +203,7 @@ TEST_F(DeviceWrites, nothing_is_stored_any_more_after_a_restore_or_the_close) {
 
 TEST_F(DeviceWrites, what_the_processor_can_store_to_is_read_when_the_call_returns) {
   std::byte* const pinned = gpu_.allocate_pinned(elements * 8);
+  std::byte* const managed = gpu_.allocate_managed(elements * 8);
   std::vector<std::byte> own(elements * 8 + 8192);
   auto* const registered = own.data() + 4096 - FakeGpu::address(own.data()) % 4096;
   FakeGpu::check(gpu_.call<int(void*, std::size_t, unsigned)>("cuMemHostRegister_v2")(
@@ -210,7 +211,7 @@ TEST_F(DeviceWrites, what_the_processor_can_store_to_is_read_when_the_call_retur
   start();
   be_ready();
   std::int64_t version = 0;
-  for (std::byte* const source : {pinned, registered}) {
+  for (std::byte* const source : {pinned, managed, registered}) {
     const Words contents = words_of(++version, elements);
     std::memcpy(source, contents.data(), elements * 8);
     while_held([&] {
@@ -222,20 +223,6 @@ TEST_F(DeviceWrites, what_the_processor_can_store_to_is_read_when_the_call_retur
     be_ready();
   }
   FakeGpu::check(gpu_.call<int(void*)>("cuMemHostUnregister")(registered));
-}
-
-TEST_F(DeviceWrites, managed_memory_is_read_when_the_call_returns) {
-  std::byte* const managed = gpu_.allocate_managed(elements * 8);
-  start();
-  be_ready();
-  const Words contents = words_of(1, elements);
-  std::memcpy(managed, contents.data(), elements * 8);
-  while_held([&] {
-    ASSERT_TRUE(write_all(managed).ok());
-    std::memcpy(managed, later_.data(), elements * 8);
-  });
-  ASSERT_TRUE(commit(true).ok());
-  EXPECT_EQ(after_crash(), contents);
 }
 
 TEST_F(DeviceWrites, the_host_goes_on_before_what_only_the_gpu_has_was_read) {
