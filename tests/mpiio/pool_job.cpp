@@ -102,15 +102,20 @@ std::uint64_t cell_at(const Options& options, int rank, std::uint64_t step, std:
   return step == 0 ? 0 : mix(mix(options.seed + step, index), static_cast<std::uint64_t>(rank));
 }
 
-// The newest step that a rank saw committed; outlives the job.
-std::atomic<std::uint64_t>& committed_step(const Options& options) {
-  const std::string path = options.shared + "/committed";
+// What outlives the job, in shared memory: a line on its way to mpiexec may be lost when ranks die.
+struct Seen {
+  std::atomic<std::uint64_t> committed;  // the newest step that a rank saw committed
+  std::atomic<std::uint64_t> began;      // the step that the last start went on from, plus 1
+};
+
+Seen& seen_of(const Options& options) {
+  const std::string path = options.shared + "/seen";
   const int fd = ::open(path.c_str(), O_RDWR | O_CREAT, 0600);
   if (fd < 0 || ::ftruncate(fd, 4096) != 0) throw std::runtime_error("no " + path);
   void* base = ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   ::close(fd);
   if (base == MAP_FAILED) throw std::runtime_error("can't map " + path);
-  return *static_cast<std::atomic<std::uint64_t>*>(base);
+  return *static_cast<Seen*>(base);
 }
 
 void kill_after(std::uint64_t nanoseconds) {
@@ -142,7 +147,7 @@ void check_mpi(int code, const char* what) {
 
 class Job {
  public:
-  explicit Job(const Options& options) : options_(options), committed_(committed_step(options)) {
+  explicit Job(const Options& options) : options_(options), seen_(seen_of(options)) {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks_);
     open_window();
@@ -160,7 +165,7 @@ class Job {
   int verify() {
     int wrong = 0;
     const bool may_go_back = std::getenv("POOL_JOB_MAY_GO_BACK") != nullptr;
-    if (step_ < committed_ && !may_go_back)
+    if (step_ < seen_.committed && !may_go_back)
       wrong = say(5, "the version is older than one that was committed");
     const auto* array = static_cast<const std::uint64_t*>(perdure_consistent(array_));
     for (std::size_t i = 0; i < cells && wrong == 0; ++i) {
@@ -190,12 +195,15 @@ class Job {
   }
 
   void run() {
-    MPI_Barrier(MPI_COMM_WORLD);
     const std::uint64_t began = step_;
-    const double began_s = MPI_Wtime();
     perdure_pool* pool = nullptr;
     check(perdure_win_pool(window_, &pool), "perdure_win_pool");
-    if (rank_ == 0) say_restarted(pool, began);
+    if (rank_ == 0) {
+      seen_.began = began + 1;
+      say_restarted(pool, began);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    const double began_s = MPI_Wtime();
     while (step_ < options_.steps) {
       const bool dies = step_ - began == options_.kill_step &&
                         (options_.kill_rank == rank_ || options_.kill_rank == -1);
@@ -276,13 +284,13 @@ class Job {
     step_ = next;
     check_mpi(MPI_Win_fence(PERDURE_MODE_COMMIT, window_), "commit");
     if (rank_ == 0) say_committed(next);
-    std::uint64_t seen = committed_;
-    while (seen < next && !committed_.compare_exchange_weak(seen, next)) {
+    std::uint64_t seen = seen_.committed;
+    while (seen < next && !seen_.committed.compare_exchange_weak(seen, next)) {
     }
   }
 
   const Options& options_;
-  std::atomic<std::uint64_t>& committed_;
+  Seen& seen_;
   int rank_ = 0;
   int ranks_ = 1;
   std::uint64_t step_ = 0;

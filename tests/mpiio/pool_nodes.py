@@ -41,6 +41,7 @@ class Campaign:
 
     def _run(self, place: Path, seed: int, nodes: list[int], levels: str, *kill):
         (place / "shared").mkdir(mode=0o700, exist_ok=True)
+        self._seen(place, begins=True)
         for node in nodes:
             (place / f"node-{node}").mkdir(mode=0o700, exist_ok=True)
         command = [TOOLS / "mpirun.sh", self._options.mpiexec, len(nodes), self._options.program]
@@ -56,6 +57,17 @@ class Campaign:
             [str(word) for word in command], capture_output=True, text=True, env=surroundings,
             timeout=LIMIT_S + 30, check=False,
         )  # fmt: skip
+
+    def _seen(self, place: Path, *, begins=False) -> tuple[int, int | None]:
+        """The newest step that a rank saw committed, and the one that the last start began with."""
+        if not (path := place / "shared/seen").exists():
+            return 0, None
+        with path.open("r+b") as file:
+            committed, began = struct.unpack("<2Q", file.read(16))  # Seen of pool_job.cpp
+            if begins:
+                file.seek(8)
+                file.write(bytes(8))
+        return committed, began - 1 if began else None
 
     def _verified(self, place: Path, levels: str) -> tuple[str, int]:
         """Where a restart finds which version, as the files say."""
@@ -80,10 +92,10 @@ class Campaign:
             victim = draw.choice((-1, *range(ranks)))
             when_ns = int(draw.uniform(0, 3 * self._step_s) * 1e9)
             done = self._run(place, seed, nodes, levels, victim, draw.randrange(STEPS), when_ns)
-            if done.returncode in (4, 5) or "restarted" not in done.stdout:
+            committed, began = self._seen(place)
+            if done.returncode in (4, 5) or began is None:
                 return f"after {self.kills} kills: {done.stdout}{done.stderr}"
             self.kills += done.returncode != 0
-            committed = struct.unpack_from("<Q", (place / "shared/committed").read_bytes())[0]
             if draw.random() < 0.8:
                 self._lose(place, draw.choice(nodes), nodes)
             level, version = self._verified(place, levels)
@@ -97,7 +109,7 @@ class Campaign:
     def _lose(self, place: Path, node: int, nodes: list[int]) -> None:
         """The node with all that it has; a spare takes its place, and ranks may change places."""
         shutil.rmtree(place / f"node-{node}")
-        (place / "shared/committed").unlink()  # versions were lost with it
+        (place / "shared/seen").unlink()  # versions were lost with it
         self.lost += 1
         nodes[nodes.index(node)] = max(nodes) + 1
         if self._draw.random() < 0.3:
@@ -108,14 +120,14 @@ class Campaign:
         done = self._run(place, seed, nodes, levels)
         if done.returncode != 0 and "can be brought back" in done.stdout + done.stderr:
             return ""
-        if done.returncode == 0 and "restarted 0 " in done.stdout and committed == 0:
+        if done.returncode == 0 and self._seen(place)[1] == 0 and committed == 0:
             return ""
         return f"step {committed} is lost, and this was not refused: {done.stdout}"
 
     def _starts_at(self, place, seed, nodes, levels, version) -> str:
         """Killed soon after it began."""
         done = self._run(place, seed, nodes, levels, -1, 1, 0)
-        if f"restarted {version} " not in done.stdout or done.returncode in (4, 5):
+        if self._seen(place)[1] != version or done.returncode in (4, 5):
             return f"expected version {version}: {done.returncode} {done.stdout}{done.stderr}"
         return ""
 
