@@ -60,6 +60,18 @@ TEST(CrashMedium, what_is_durable_does_not_depend_on_who_asks_for_images) {
   }
 }
 
+TEST(CrashMedium, shares_no_page_with_other_memory_as_a_driver_pins_whole_pages) {
+  std::vector<std::vector<std::byte>> others;
+  for (const std::uint64_t bytes : {4096U, 8192U, 1U << 21U, 1U << 22U}) {
+    others.emplace_back(bytes / 3);
+    const CrashDevice device(bytes, 64);
+    const auto unrecorded = CrashDevice::unrecorded(bytes, 64);
+    for (const std::byte* const at : {device.base(), unrecorded->base()}) {
+      EXPECT_EQ(reinterpret_cast<std::uintptr_t>(at) % 4096, 0U) << bytes;
+    }
+  }
+}
+
 TEST(CrashMedium, a_direct_store_is_durable_once_its_line_is_flushed_and_fenced) {
   CrashDevice device(4096, 64);
   ASSERT_TRUE(device.resize(4096).ok());

@@ -13,6 +13,7 @@ namespace perdure {
 namespace {
 
 constexpr std::size_t word_bytes = 8;
+const auto page_bytes = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
 
 std::uint64_t load_word(const std::byte* bytes, std::uint64_t word) {
   std::uint64_t value = 0;
@@ -57,14 +58,17 @@ CrashDevice::CrashDevice(std::uint64_t size_bytes_max, std::size_t line_bytes, b
                          bool records)
     : line_bytes_(line_bytes),
       size_bytes_max_(size_bytes_max),
-      own_(as_file ? 0 : size_bytes_max),
-      volatile_(own_.data()),
+      own_(as_file ? 0 : size_bytes_max + 2 * page_bytes),
       records_(records),
       shadow_(records ? size_bytes_max : 0),
       durable_(records ? size_bytes_max : 0),
       lines_(records ? (size_bytes_max + line_bytes - 1) / line_bytes : 0) {
   PERDURE_ASSERT(line_bytes % word_bytes == 0 && size_bytes_max % line_bytes == 0);
-  if (!as_file) return;
+  if (!as_file) {
+    // As a mapping does, it shares no page with other memory: a driver that pins it pins pages.
+    volatile_ = own_.data() + (-reinterpret_cast<std::uintptr_t>(own_.data())) % page_bytes;
+    return;
+  }
   file_ = FileHandle(::memfd_create("crash device", MFD_CLOEXEC));
   PERDURE_ASSERT(::ftruncate(file_.fd(), static_cast<off_t>(size_bytes_max)) == 0);
   void* mapped = ::mmap(nullptr, size_bytes_max, PROT_READ | PROT_WRITE, MAP_SHARED, file_.fd(), 0);

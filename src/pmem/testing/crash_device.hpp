@@ -123,7 +123,7 @@ class CrashDevice final : public Device {
   std::size_t line_bytes_;
   std::uint64_t size_bytes_max_;
   std::uint64_t size_bytes_ = 0;
-  std::vector<std::byte> own_;  // what volatile_ points to, if it is no file
+  std::vector<std::byte> own_;  // what volatile_ points into, if it is no file
   std::byte* volatile_ = nullptr;
   FileHandle file_;
   bool records_;                   // otherwise the following are empty
