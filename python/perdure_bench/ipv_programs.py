@@ -107,7 +107,7 @@ def _ipv(name: str, tier: str, helper: str | None, rounds: dict[str, int],
     return Way(name, ("--protect", "ipv", "--tier", tier), rounds, True, settings, most=most)
 
 
-_ROUNDS = 3
+_ROUNDS = 5  # of what has a target
 _ONCE = {EIGHTH: 1}
 _TIER_ITERATIONS = 10
 _DISK_ITERATIONS = 5
@@ -116,8 +116,7 @@ NATIVE = Way("native", ("--protect", "none"), {DRAM: _ROUNDS})
 WAYS = (
     Way("disk", ("--protect", "disk"), {DRAM: 1}, on_disk=True, most=_DISK_ITERATIONS),
     Way("block", ("--protect", "disk"), {DRAM: 1}, most=_DISK_ITERATIONS),
-    Way("clflush", ("--protect", "flush"), {EIGHTH: _ROUNDS, THIRTY_SECOND: 1},
-        environment=_CLFLUSH),
+    Way("clflush", ("--protect", "flush"), {EIGHTH: 2, THIRTY_SECOND: 1}, environment=_CLFLUSH),
     Way("par-clflush", ("--protect", "flush", "--threads", "2"), _ONCE, environment=_CLFLUSH),
     Way("bypass", ("--protect", "ipv", "--tier", "copy"),
         {DRAM: 2, EIGHTH: _ROUNDS, THIRTY_SECOND: 1}, environment={"PERDURE_IPV": "helper=off"}),
