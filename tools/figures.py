@@ -20,13 +20,14 @@ The comment is its text with the facts left open; what is between is made of it,
 edited. A line that begins with @ is repeated: of CG=cg the first stands for $label and the
 second for $. {commit}, {machine}, {command} and {date} are those of the facts. A fact is
 
-    {CASE/METRIC[FIELD=VALUE]@OTHER*FACTOR:FORMAT}
+    {OF#CASE/METRIC[FIELD=VALUE]@OTHER*FACTOR:FORMAT}
 
-[FIELD=VALUE] selects, where several facts have that case and metric; [FIELD=] has no such field.
-@OTHER is another field than the value; @limit and @aim are the most and the least that is wanted
-and whether it is met, @verdict that alone, @unsettled a star. FORMAT is Python's, with a q at its
-end for the quartiles in brackets. All but case and metric can be left out. With a ? at its end the
-text is empty where there is no such fact.
+OF# takes it from docs/figures/OF.jsonl instead of the block's. [FIELD=VALUE] selects, where several
+facts have that case and metric; [FIELD=] has no such field. @OTHER is another field than the value;
+@limit and @aim are the most and the least that is wanted and whether it is met, @verdict that
+alone, @unsettled a star. FORMAT is Python's, with a q at its end for the quartiles in brackets. All
+but case and metric can be left out. With a ? at its end the text is empty where there is no such
+fact.
 """
 
 from __future__ import annotations
@@ -48,7 +49,8 @@ CURVE = "curve"
 _BLOCK = re.compile(r"<!-- figures: (?P<name>\w+)\n(?P<template>.*?)^-->\n(?P<text>.*?)"
                     r"^<!-- end -->$", re.MULTILINE | re.DOTALL)
 _BEGIN = re.compile(r"^<!-- figures: \w+$", re.MULTILINE)
-_FACT = re.compile(r"\{(?P<case>[^{}\[\]\s]+)/(?P<metric>\w+)(?P<select>(?:\[\w+=[^\]]*\])*)"
+_FACT = re.compile(r"\{(?:(?P<of>\w+)#)?(?P<case>[^{}\[\]\s]+)/(?P<metric>\w+)"
+                   r"(?P<select>(?:\[\w+=[^\]]*\])*)"
                    r"(?:@(?P<field>\w+))?(?:\*(?P<factor>[\d.e-]+))?(?::(?P<format>[^{}?]*))?"
                    r"(?P<may>\?)?\}")
 _EACH = re.compile(r"^@ ([^:\n]+): (.*\n)", re.MULTILINE)
@@ -139,15 +141,22 @@ def _repeated(found: re.Match) -> str:
     return "".join(lines)
 
 
-def filled(template: str, facts: Facts) -> str:
-    """A template with its facts."""
+def filled(template: str, name: str, facts: dict[str, Facts], used: set[str]) -> str:
+    """A template with its facts, which are those of `name` unless they say otherwise."""
+
+    def of(other: str) -> Facts:
+        if other not in facts:
+            raise Wrong(f"docs/figures has no {other}.jsonl")
+        used.add(other)
+        return facts[other]
+
     text = _EACH.sub(_repeated, template)
-    for name in HEADER:
-        text = text.replace("{" + name + "}", str(facts.header[name]))
-    text = _FACT.sub(facts.text, text)
+    for field in HEADER:
+        text = text.replace("{" + field + "}", str(of(name).header[field]))
+    text = _FACT.sub(lambda found: of(found["of"] or name).text(found), text)
     left = _OPEN.search(text)
     if left is not None:
-        raise Wrong(f"{facts.place}: '{left[0]}' is no {{CASE/METRIC}}")
+        raise Wrong(f"{of(name).place}: '{left[0]}' is no {{CASE/METRIC}}")
     return text
 
 
@@ -168,12 +177,9 @@ def renewed(text: str, facts: dict[str, Facts], used: set[str]) -> str:
     """A document with its blocks as the facts have them."""
 
     def block(found: re.Match) -> str:
-        name = found["name"]
-        if name not in facts:
-            raise Wrong(f"docs/figures has no {name}.jsonl")
-        used.add(name)
-        return (f"<!-- figures: {name}\n{found['template']}-->\n"
-                f"{filled(found['template'], facts[name])}<!-- end -->")
+        template = found["template"]
+        return (f"<!-- figures: {found['name']}\n{template}-->\n"
+                f"{filled(template, found['name'], facts, used)}<!-- end -->")
 
     if len(_BEGIN.findall(text)) != len(_BLOCK.findall(text)):
         raise Wrong("a block '<!-- figures: NAME' lacks its '-->' or its '<!-- end -->'")

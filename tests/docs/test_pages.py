@@ -217,7 +217,8 @@ def test_the_picture_is_what_its_script_draws():
 
 
 def test_the_readme_is_short():
-    assert len(page("README.md").splitlines()) <= 180
+    seen = re.sub(r"<!--.*?-->\n", "", page("README.md"), flags=re.DOTALL)
+    assert len(seen.splitlines()) <= 180
 
 
 def sources(folder: str, ending: str) -> list[str]:

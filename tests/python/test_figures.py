@@ -75,6 +75,15 @@ def test_a_page_is_filled_and_stays_so(clone):
     assert figures.findings(clone, False) == []
 
 
+def test_a_block_may_have_facts_of_another_benchmark(clone):
+    other = [{**HEADER, "figures": "that"}, {**FACTS[0], "value": 2.5}]
+    (clone / "docs/figures/that.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in other))
+    assert figures.findings(clone, False) == ["docs/figures/that.jsonl is used by no document"]
+    change(clone, "Two threads: {", "{that#fast/ratio} for {fast/ratio:.2f}. Two threads: {")
+    assert figures.findings(clone, True) == []
+    assert "\n2.50 for 1.23. Two threads: 7.00" in (clone / "docs/figures.md").read_text()
+
+
 def test_a_number_that_was_edited_is_found(clone):
     change(clone, "1.23 (1.10", "1.13 (1.10")
     (found,) = figures.findings(clone, False)
@@ -90,6 +99,7 @@ def test_a_fact_that_was_edited_is_found(clone):
 @pytest.mark.parametrize(("old", "new", "said"), [
     ("{slow/share:.0%}", "{slow/shade:.0%}", "0 facts that are {slow/shade:.0%}"),
     ("[threads=2]", "", "2 facts that are {slow/ratio}"),
+    ("{slow/share:.0%}", "{that#slow/share:.0%}", "no that.jsonl"),
     ("{commit}", "{comit}", "'{comit}'"),
     ("<!-- figures: it\n", "<!-- figures: that\n", "no that.jsonl"),
     ("<!-- end -->", "", "lacks"),
