@@ -43,11 +43,7 @@ void StreamObject::take() {
   taken_.offset = iteration_.new_offset();
   taken_.dirty.take(dirty_);
   taken_.flushed_bytes = 0;
-  contents_ = array_->working_copy();
-  for (std::uint32_t copy = 0; copy < array_->copies(); ++copy) {
-    if (copy != contents_) lacking_[copy].add(changed_);
-  }
-  lacking_[contents_].clear();
+  contents_.handed_over(array_->working_copy(), changed_);
   changed_.clear();
   dirty_.clear();
   all_changed_ = false;
@@ -90,7 +86,7 @@ Result<std::uint64_t> StreamObject::save_contents() {
 
 const std::byte* StreamObject::contents() const {
   if (phase_ == Phase::off) return address_;
-  return surroundings_.device.base() + array_->copy_offset(contents_);
+  return surroundings_.device.base() + array_->copy_offset(contents_.holder());
 }
 
 void StreamObject::take_plain_copy(const std::byte* plain) {
@@ -117,9 +113,10 @@ void StreamObject::end_version(CommitOutcome outcome) {
 
 // ipv.P7. The fence that failed may also have lost what the next iteration brought past the cache.
 void StreamObject::take_back() {
-  for (LineSet& lines : lacking_) lines.add_all();
+  contents_.distrust();
   if (phase_ == Phase::clean) {
-    iteration_.begin_whole(array_->copy_offset(contents_), lacking_[contents_]);
+    iteration_.begin_whole(array_->copy_offset(contents_.holder()),
+                           contents_.lacking(contents_.holder()));
     phase_ = Phase::sealed;
   }
   all_changed_ = false;

@@ -14,8 +14,8 @@
 //       stored to too early.)
 //   ipv.P2  In an iteration in the pool, all bytes are current in new, or those of the box that is
 //       overwritten, or none. All others are current in old and were not stored to since the copies
-//       changed roles. Where the lines of lacking_[new] are not, old and new are equal, so these
-//       bytes need not be copied.
+//       changed roles. Where the lines of contents_.lacking(new) are not, old and new are equal, so
+//       these bytes need not be copied.
 //   ipv.P3  Outside of nests (perdure_ipv_abi.h, abi.R3) all of the object is current where the
 //       address shows it: box_end() and plain() complete new before they return.
 //   ipv.P4  While the address can be stored to and no box is announced, every line counts as
@@ -154,8 +154,7 @@ Status StreamObject::start() {
   PERDURE_TRY(make_places());
   thread_ = this_thread();
   lock_.favour_this_thread();
-  lacking_.assign(array_->copies(), LineSet(bytes_));
-  for (LineSet& lines : lacking_) lines.add_all();
+  contents_.begin(array_->copies(), bytes_);
   const std::uint32_t copy = is_restored() ? array_->consistent_copy() : array_->working_copy();
   take_contents();
   take_rest(address_, copy);
@@ -170,14 +169,13 @@ Status StreamObject::start() {
 // Without touching what the address shows.
 void StreamObject::take_contents() {
   if (is_restored()) {
-    contents_ = array_->consistent_copy();
-    lacking_[contents_].clear();
+    contents_.restored(array_->consistent_copy());
     phase_ = Phase::clean;
     return;
   }
   // Its own contents are what the first version will hold: all of them are still to be saved.
   const std::uint32_t copy = array_->working_copy();
-  iteration_.begin_whole(array_->copy_offset(copy), lacking_[copy]);
+  iteration_.begin_whole(array_->copy_offset(copy), contents_.lacking(copy));
   surroundings_.device.store(iteration_.new_offset(), address_, bytes_);
   note_all_changed();
   phase_ = Phase::sealed;
@@ -239,8 +237,9 @@ void StreamObject::begin_iteration() {
   const bool free = !in_version_ || array_->move_on();
   PERDURE_ASSERT(free);  // may_be_placed()
   const std::uint32_t copy = array_->working_copy();
-  iteration_.begin(array_->copy_offset(contents_), array_->copy_offset(copy), lacking_[copy]);
-  take_rest(surroundings_.device.base() + array_->copy_offset(contents_), copy);
+  const std::uint64_t old_offset = array_->copy_offset(contents_.holder());
+  iteration_.begin(old_offset, array_->copy_offset(copy), contents_.lacking(copy));
+  take_rest(surroundings_.device.base() + old_offset, copy);
   counts_.swaps.add(1);
 }
 

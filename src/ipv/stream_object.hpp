@@ -19,6 +19,7 @@
 #include "base/this_thread.hpp"
 #include "ipv/address_views.hpp"
 #include "ipv/box_rows.hpp"
+#include "ipv/copy_contents.hpp"
 #include "ipv/fault_lock.hpp"
 #include "ipv/iteration.hpp"
 #include "ipv/line_set.hpp"
@@ -128,11 +129,10 @@ class StreamObject final : public InPlaceObject {
   mutable FaultLock lock_;  // what is below
   std::atomic<Phase> phase_{Phase::off};
   Iteration iteration_;
-  std::uint32_t contents_ = 0;    // copy that holds what was handed over last, or restored
-  LineSet changed_;               // since the version before
-  LineSet dirty_;                 // of the working copy, stored to and not flushed
-  std::vector<LineSet> lacking_;  // by copy: where it may differ from copy contents_
-  bool in_version_ = false;       // the version under way holds it as it was handed over
+  CopyContents contents_;
+  LineSet changed_;          // since the version before
+  LineSet dirty_;            // of the working copy, stored to and not flushed
+  bool in_version_ = false;  // the version under way holds it as it was handed over
   Taken taken_;
   bool all_changed_ = false;
   bool in_nest_ = false;  // a box was announced, and box_end() is to come
