@@ -20,9 +20,8 @@ FIELDS = 15
 LARGE = {
     "Pool": 16,
     "DeviceBuffer": 17,
-    "StreamObject": 18,
+    "StreamObject": 17,
     "Checker": 16,
-    "ObjectSet": 17,
 }
 CLASS = re.compile(
     r"\b(?:class|struct)\s+(?:alignas\([^)]*\)\s*)?([\w:]+)\s*(?:final\s*)?(?::[^;{()]*)?\{"

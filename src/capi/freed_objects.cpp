@@ -24,7 +24,7 @@ std::uint64_t led_when = 0;  // so many libraries had been loaded
 // What is below, except for the bounds. Shared, as a thread that ends an object waits for one that
 // commits, which frees memory of its own.
 std::shared_mutex objects_mutex;
-ObjectSet* watched = nullptr;
+ObjectList* watched = nullptr;
 pid_t watching = 0;  // the process; a forked child has no objects to end
 std::atomic<std::uintptr_t> low{0};
 std::atomic<std::uintptr_t> high{0};
@@ -132,14 +132,15 @@ bool FreedObjects::may_go(std::uintptr_t begin, std::uintptr_t end, Going how) {
   return ended.ok();
 }
 
-void FreedObjects::watch(ObjectSet& set, bool lead) {
+void FreedObjects::watch(ObjectList& objects, bool lead) {
   {
     const std::lock_guard<std::shared_mutex> lock(objects_mutex);
-    if (set.low() == set.high() && watched == nullptr) return;
-    watched = &set;
+    const ObjectList::Bounds bounds = objects.bounds();
+    if (bounds.low == bounds.high && watched == nullptr) return;
+    watched = &objects;
     watching = ::getpid();
-    low.store(set.low(), std::memory_order_relaxed);
-    high.store(set.high(), std::memory_order_relaxed);
+    low.store(bounds.low, std::memory_order_relaxed);
+    high.store(bounds.high, std::memory_order_relaxed);
   }
   if (lead) lead_freeing_calls(FreedMemory::objects);  // which may free memory of its own
 }

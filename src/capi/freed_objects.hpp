@@ -11,15 +11,15 @@
 
 #include <cstdint>
 
-#include "ipv/object_set.hpp"
+#include "ipv/object_list.hpp"
 
 namespace perdure {
 
 class FreedObjects {
  public:
-  // Until stop(), which waits for calls that are under way. `set` is started and outlives that.
+  // Until stop(), which waits for calls that are under way. `objects` are started and outlive that.
   // `lead`: some object's memory is the program's to free. Again when an object lies elsewhere.
-  static void watch(ObjectSet& set, bool lead);
+  static void watch(ObjectList& objects, bool lead);
   static void stop();
   // Whether [begin, end) may go; its objects have ended then. If not it stays for good, which harms
   // nothing, and stderr says why.

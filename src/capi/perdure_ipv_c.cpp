@@ -27,6 +27,7 @@
 using perdure::Code;
 using perdure::guarded;
 using perdure::InPlaceObject;
+using perdure::ObjectList;
 using perdure::ObjectSet;
 using perdure::Result;
 using perdure::Status;
@@ -77,8 +78,9 @@ void offer_boxes() {
 }
 
 void take_bounds() {
-  low = set == nullptr ? 0 : set->low();
-  high = set == nullptr ? 0 : set->high();
+  const auto bounds = set == nullptr ? ObjectList::Bounds() : set->list().bounds();
+  low = bounds.low;
+  high = bounds.high;
   offer_boxes();
 }
 
@@ -97,20 +99,20 @@ bool has_whole_pages(const void* address, std::size_t bytes) {
 
 // The program itself can free what is neither static nor of perdure_ipv_alloc().
 void watch_memory() {
-  const auto& objects = set->objects();
+  const auto& objects = set->list().all();
   const bool some = std::ranges::any_of(objects, [](const auto& object) {
     return std::ranges::any_of(object->beginnings(), [](std::uintptr_t first) {
       return !is_given(first) && !perdure::is_in_loaded_code(first);
     });
   });
-  perdure::FreedObjects::watch(*set, some);
+  perdure::FreedObjects::watch(set->list(), some);
 }
 
 // The hooks' first question; memory that is no object's costs two comparisons.
 InPlaceObject* object_of(const void* address) {
   const std::uintptr_t at = number(address);
   if (at < low || at >= high) return nullptr;
-  return set->find(at);
+  return set->list().find(at);
 }
 
 Status wait_for_flushes() {
@@ -135,7 +137,7 @@ int version_by(Result<std::uint64_t> (ObjectSet::*call)(), const char* name,
 Status pin_object(const void* address, Status (InPlaceObject::*how)()) {
   PERDURE_TRY(need_set());
   InPlaceObject* object = object_of(address);
-  if (object == nullptr) object = set->holding(number(address));
+  if (object == nullptr) object = set->list().holding(number(address));
   if (object == nullptr) return {Code::not_found, "no object holds this address"};
   return (object->*how)();
 }
@@ -256,7 +258,7 @@ void perdure_ipv_free(void* address) {
   const auto known = all.mapped.find(number(address));
   if (known == all.mapped.end()) return;
   const std::uintptr_t end = number(address) + known->second;
-  if (set != nullptr && !set->started() && set->reaches_into(number(address), end)) {
+  if (set != nullptr && !set->started() && set->list().reaches_into(number(address), end)) {
     (void)perdure::report({Code::wrong_state,
                            "perdure_ipv_free() of an object that perdure_ipv_restart() has not "
                            "started; call that, or perdure_ipv_close(), before"});
@@ -319,7 +321,7 @@ int perdure_ipv_status(const char* name, perdure_ipv_object_status* status) {
     if (name == nullptr || status == nullptr) {
       return {Code::invalid_argument, "a name and a place are needed"};
     }
-    const InPlaceObject* object = set->named(name);
+    const InPlaceObject* object = set->list().named(name);
     if (object == nullptr) {
       return Status(Code::not_found, "there is no object ", perdure::quoted(name));
     }

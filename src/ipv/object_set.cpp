@@ -2,7 +2,6 @@
 #include "ipv/object_set.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cstdio>
 #include <deque>
 
@@ -15,26 +14,11 @@
 #include "ipv/pair_object.hpp"
 #include "ipv/stream_object.hpp"
 #include "pool/buffer_memory.hpp"
-#include "pool/fault_handler.hpp"
 
 namespace perdure {
 namespace {
 
-// The objects that faults may concern. Read by the fault handler: objects are published when they
-// are started, and taken away before they are destroyed.
-std::array<std::atomic<InPlaceObject*>, ObjectSet::objects_max> published{};
-std::atomic<std::size_t> published_count{0};
 std::atomic<bool> a_set_is_open{false};
-
-// A fault claimant.
-bool let_store(std::uintptr_t address) {
-  const std::size_t count = published_count.load(std::memory_order_acquire);
-  for (std::size_t i = 0; i < count; ++i) {
-    InPlaceObject* object = published[i].load(std::memory_order_relaxed);
-    if (object->shows(address) && object->fault(address)) return true;
-  }
-  return false;
-}
 
 ArrayShape shape_of(std::size_t bytes) {
   return {ArrayType::byte, ArrayMode::twin, false, {bytes}};
@@ -93,7 +77,6 @@ Result<std::unique_ptr<ObjectSet>> ObjectSet::open(Pool& pool, const IpvOptions&
                   "perdure_ipv_open()");
   }
   std::unique_ptr<ObjectSet> set(new ObjectSet(pool, options));
-  claim_faults(let_store);
   return set;
 }
 
@@ -110,11 +93,11 @@ Status ObjectSet::check_new(const std::string& name, void* address, std::size_t 
   if (address == nullptr && bytes != 0) {
     return Status(Code::invalid_argument, "object ", quoted(name), " needs an address");
   }
-  if (objects_.size() == objects_max) {
-    return Status(Code::no_space, "a process has at most ", objects_max, " objects");
+  if (objects_.all().size() == ObjectList::objects_max) {
+    return Status(Code::no_space, "a process has at most ", ObjectList::objects_max, " objects");
   }
   const auto first = reinterpret_cast<std::uintptr_t>(address);
-  for (const auto& object : objects_) {
+  for (const auto& object : objects_.all()) {
     if (object->overlaps(first, first + bytes)) {
       return Status(Code::invalid_argument, "object ", quoted(name), " overlaps object ",
                     quoted(object->name()), " in memory");
@@ -147,7 +130,7 @@ Status ObjectSet::adopt(std::unique_ptr<InPlaceObject> object, bool spare_copy) 
   PERDURE_TRY_ASSIGN(auto array, opened_with_its_size(pool_.open_array_on_all(
                                      object->name(), shape_of(object->bytes()), given)));
   object->attach(array);
-  objects_.push_back(std::move(object));
+  objects_.add(std::move(object));
   return Status::success();
 }
 
@@ -163,7 +146,7 @@ Status ObjectSet::check_size(const InPlaceObject& object, const ObjectMemory& to
   }
   for (const std::byte* const address : {to.address, to.other}) {
     const auto first = reinterpret_cast<std::uintptr_t>(address);
-    for (const auto& other : objects_) {
+    for (const auto& other : objects_.all()) {
       if (other.get() == &object || address == nullptr) continue;
       if (!other->reaches_into(first, first + to.bytes)) continue;
       return Status(Code::invalid_argument, "object ", quoted(object.name()),
@@ -179,7 +162,7 @@ Status ObjectSet::resize(const std::string& name, const ObjectMemory& to) {
                   " gets another size after perdure_ipv_restart(); until then it is as long as "
                   "the pool has it, which perdure_stored_shape() tells");
   }
-  InPlaceObject* const object = named(name);
+  InPlaceObject* const object = objects_.named(name);
   if (object == nullptr) return {Code::not_found, "there is no object " + quoted(name)};
   if (to.address == nullptr && to.bytes != 0) {
     return Status(Code::invalid_argument, "object ", quoted(name), " needs an address");
@@ -197,7 +180,7 @@ Status ObjectSet::resize(const std::string& name, const ObjectMemory& to) {
   } else {
     PERDURE_TRY(done);
   }
-  find_bounds();
+  objects_.find_bounds();
   return Status::success();
 }
 
@@ -208,16 +191,15 @@ Status ObjectSet::copy_from_now_on(InPlaceObject& object, const ObjectMemory& to
   [[maybe_unused]] const auto left = object.array()->entry().hold;
   PERDURE_TRY(in_pool(true));
   object.leave();
-  const auto place =
-      std::ranges::find_if(objects_, [&object](const auto& each) { return each.get() == &object; });
-  return put(static_cast<std::size_t>(place - objects_.begin()), std::move(copied));
+  return put(objects_.place_of(object), std::move(copied));
 }
 
 Status ObjectSet::say_ranks(const std::string& name, RankRule rule) {
   if (started_) {
     return {Code::wrong_state, "perdure_ipv_ranks() is called before perdure_ipv_restart()"};
   }
-  if (named(name) == nullptr) return {Code::not_found, "there is no object " + quoted(name)};
+  if (objects_.named(name) == nullptr)
+    return {Code::not_found, "there is no object " + quoted(name)};
   pool_.say_ranks(name, rule);
   return Status::success();
 }
@@ -240,7 +222,7 @@ Status ObjectSet::add_pair(const std::string& name, void* a, void* b, std::size_
 }
 
 Result<void*> ObjectSet::alive_of(const std::string& name) const {
-  const auto* const pair = dynamic_cast<const PairObject*>(named(name));
+  const auto* const pair = dynamic_cast<const PairObject*>(objects_.named(name));
   if (pair != nullptr) return static_cast<void*>(pair->alive());
   return Status(Code::not_found, "there is no pair ", quoted(name));
 }
@@ -249,7 +231,7 @@ Result<void*> ObjectSet::alive_of(const std::string& name) const {
 // nor a companion, which is prepared when the version is finished: what would be stored there
 // meanwhile was not known. All ranks do the same.
 Status ObjectSet::decide_lag() {
-  const bool alone = pool_.open_arrays() == objects_.size() && !pool_.has_companions();
+  const bool alone = pool_.open_arrays() == objects_.all().size() && !pool_.has_companions();
   std::uint64_t refused = options_.lag != 0 && alone ? 0 : 1;
   PERDURE_TRY(agree_any(pool_.group(), Status::success(), refused));
   surroundings_.lags = refused == 0;
@@ -262,7 +244,7 @@ Status ObjectSet::decide_lag() {
 
 // What can't be streamed is copied.
 Status ObjectSet::start_object(std::size_t place) {
-  InPlaceObject& object = *objects_[place];
+  InPlaceObject& object = *objects_.all()[place];
   const Status started = object.start();
   if (started.code() != Code::unsupported) return started;
   const ObjectMemory memory{object.address(), nullptr, object.bytes(), false};
@@ -279,19 +261,15 @@ std::unique_ptr<InPlaceObject> ObjectSet::copied_in_place_of(const InPlaceObject
   return copied;
 }
 
-// Threads that free memory, or fault, may be with what it replaces, which stays until close().
 Status ObjectSet::put(std::size_t place, std::unique_ptr<InPlaceObject> object) {
   object->array()->set_writer(*object);
   PERDURE_TRY(object->start());
-  published[place] = object.get();
-  replaced_.reserve(replaced_.size() + 1);
-  const std::lock_guard<std::shared_mutex> lock(objects_mutex_);
-  replaced_.push_back(std::exchange(objects_[place], std::move(object)));
+  objects_.replace(place, std::move(object));
   return Status::success();
 }
 
 Status ObjectSet::start_objects() {
-  for (std::size_t place = 0; place < objects_.size(); ++place) {
+  for (std::size_t place = 0; place < objects_.all().size(); ++place) {
     PERDURE_TRY(start_object(place));
   }
   surroundings_.unseen = stores_may_go_unseen();
@@ -309,9 +287,9 @@ Result<std::uint64_t> ObjectSet::restart() {
   started_ = true;
   surroundings_.started = true;
   surroundings_.keeps_own = pool_.is_changing();
-  publish();  // before the first view: another thread may store at once
+  objects_.publish();  // before the first view: another thread may store at once
   PERDURE_TRY(agree(pool_.group(), start_objects()));
-  if (check_) check_->take(objects_);
+  if (check_) check_->take(objects_.all());
   PERDURE_TRY(agree(pool_.group(), begin_accesses()));
   return version;
 }
@@ -322,43 +300,9 @@ Status ObjectSet::begin_accesses() {
   return perdure::begin_accesses(pool_.device(), options_.accesses);
 }
 
-void ObjectSet::publish() {
-  for (std::size_t i = 0; i < objects_.size(); ++i) published[i] = objects_[i].get();
-  published_count = objects_.size();
-  find_bounds();
-}
-
-void ObjectSet::find_bounds() {
-  Bounds all{~std::uintptr_t{0}, 0};
-  for (const auto& object : objects_) {
-    if (object->bytes() == 0) continue;
-    for (const std::uintptr_t first : object->beginnings()) {
-      all.low = std::min(all.low, first);
-      all.high = std::max<std::uintptr_t>(all.high, first + object->bytes());
-    }
-  }
-  bounds_ = all.high == 0 ? Bounds() : all;
-}
-
-InPlaceObject* ObjectSet::find(std::uintptr_t address) const {
-  return address < bounds_.low || address >= bounds_.high ? nullptr : holding(address);
-}
-
 bool ObjectSet::takes_boxes() const {
   return std::ranges::any_of(
-      objects_, [](const auto& object) { return object->tier() == PERDURE_IPV_STREAM; });
-}
-
-InPlaceObject* ObjectSet::holding(std::uintptr_t address) const {
-  const auto found = std::ranges::find_if(
-      objects_, [address](const auto& object) { return object->holds(address); });
-  return found == objects_.end() ? nullptr : found->get();
-}
-
-InPlaceObject* ObjectSet::named(const std::string& name) const {
-  const auto found = std::ranges::find_if(
-      objects_, [&name](const auto& object) { return object->name() == name; });
-  return found == objects_.end() ? nullptr : found->get();
+      objects_.all(), [](const auto& object) { return object->tier() == PERDURE_IPV_STREAM; });
 }
 
 Status ObjectSet::decide_thread() {
@@ -393,7 +337,7 @@ Status ObjectSet::wait() {
 // The answer about unseen stores holds from when pages were protected until the next time.
 Status ObjectSet::hand_over() {
   Status status;
-  for (const auto& object : objects_) {
+  for (const auto& object : objects_.all()) {
     const Status handed = object->moved() ? moved_untold(*object) : object->hand_over();
     if (status.ok()) status = handed;
   }
@@ -425,7 +369,7 @@ Result<std::uint64_t> ObjectSet::persist_now() {
   // On all ranks: if it failed, none goes on to another agreement.
   const Status finished = finish().status();
   if (!finished.ok() || calls_ % options_.every != 0) {
-    for (const auto& object : objects_) object->pass();
+    for (const auto& object : objects_.all()) object->pass();
     PERDURE_TRY(finished);
     return durable_version_.load();
   }
@@ -445,7 +389,7 @@ void ObjectSet::begin_version() {
   Status ready = std::exchange(flush_failure_, Status::success());
   const Status handed = hand_over();
   if (ready.ok()) ready = handed;
-  if (check_) check_->take(objects_);
+  if (check_) check_->take(objects_.all());
   (void)pool_.commit_capture(ready);
   under_way_ = true;
   surroundings_.saves_beside = thread_ != nullptr && surroundings_.lags;
@@ -462,7 +406,7 @@ CommitOutcome ObjectSet::outcome_of(const Result<std::uint64_t>& committed) cons
 }
 
 void ObjectSet::queue_saves() {
-  for (const auto& object : objects_) {
+  for (const auto& object : objects_.all()) {
     if (!object->is_saved_beside()) continue;
     thread_->add([saved = object.get()] {
       saved->save_beside();
@@ -473,7 +417,7 @@ void ObjectSet::queue_saves() {
 
 Status ObjectSet::finish_saves() {
   Status status;
-  for (const auto& object : objects_) {
+  for (const auto& object : objects_.all()) {
     const Status saved = object->finish_save();
     if (status.ok()) status = saved;
   }
@@ -484,7 +428,7 @@ Status ObjectSet::compare_version(std::uint64_t version) const {
   if (!check_) return Status::success();
   const auto arrays = pool_.arrays_of(version);
   const Status same = arrays.ok()
-                          ? check_->compare(objects_, arrays.value(), pool_.device(), version)
+                          ? check_->compare(objects_.all(), arrays.value(), pool_.device(), version)
                           : arrays.status();
   return agree(pool_.group(), same);
 }
@@ -496,7 +440,7 @@ void ObjectSet::finish_version() {
   surroundings_.hold(true);
   const auto committed = pool_.commit_captured(finish_saves());
   const CommitOutcome outcome = outcome_of(committed);
-  for (const auto& object : objects_) object->end_version(outcome);
+  for (const auto& object : objects_.all()) object->end_version(outcome);
   if (committed.ok()) durable_version_ = committed.value();
   commit_failure_ = committed.ok() ? compare_version(committed.value()) : committed.status();
   under_way_ = false;
@@ -512,7 +456,7 @@ void ObjectSet::queue_early_flush(InPlaceObject& object) {
 Status ObjectSet::flush_early(const void* address, std::size_t bytes) {
   if (thread_ == nullptr) thread_ = std::make_unique<FlushThread>();
   const auto first = reinterpret_cast<std::uintptr_t>(address);
-  InPlaceObject* object = find(first);
+  InPlaceObject* object = objects_.find(first);
   if (object == nullptr) {
     thread_->add([address, bytes, threads = options_.threads] {
       return flush_memory(address, bytes, threads);
@@ -544,30 +488,16 @@ perdure_ipv_answer ObjectSet::box_begin(InPlaceObject& object, const perdure_ipv
 void ObjectSet::touch(const void* address, std::size_t bytes) {
   const auto first = reinterpret_cast<std::uintptr_t>(address);
   if (!started_ || bytes == 0) return;
-  for (const auto& object : objects_) {
+  for (const auto& object : objects_.all()) {
     if (object->overlaps(first, first + bytes))
       object->touch(
           {std::max(first, object->first()) - object->first(), first + bytes - object->first()});
   }
 }
 
-Status ObjectSet::end_within(std::uintptr_t begin, std::uintptr_t end, Going how) {
-  const std::shared_lock<std::shared_mutex> lock(objects_mutex_);
-  for (const auto& object : objects_) {
-    if (object->reaches_into(begin, end)) PERDURE_TRY(object->end(how));
-  }
-  return Status::success();
-}
-
-bool ObjectSet::reaches_into(std::uintptr_t begin, std::uintptr_t end) const {
-  const std::shared_lock<std::shared_mutex> lock(objects_mutex_);
-  return std::ranges::any_of(objects_,
-                             [&](const auto& object) { return object->reaches_into(begin, end); });
-}
-
 // A program that goes on without an object may have meant to.
 void ObjectSet::report_ended() {
-  for (const auto& object : objects_) {
+  for (const auto& object : objects_.all()) {
     if (!object->reports_end()) continue;
     const std::string what =
         object->moved() ? moved_untold(*object).message()
@@ -590,16 +520,14 @@ Status ObjectSet::close() {
       status = {written.code(), "the report can't be written: " + written.message()};
     }
   }
-  for (const auto& object : objects_) object->leave();
-  published_count = 0;
-  bounds_ = {};
+  for (const auto& object : objects_.all()) object->leave();
+  objects_.withdraw();
   thread_.reset();
-  for (const auto& object : objects_) {
+  for (const auto& object : objects_.all()) {
     const Status closed = pool_.close_array(object->array(), false);
     if (status.ok()) status = closed;
   }
   objects_.clear();
-  replaced_.clear();
   started_ = false;
   return status;
 }

@@ -15,14 +15,13 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <shared_mutex>
 #include <string>
-#include <vector>
 
 #include "base/status.hpp"
 #include "ipv/flush_thread.hpp"
 #include "ipv/ipv_options.hpp"
 #include "ipv/object.hpp"
+#include "ipv/object_list.hpp"
 #include "ipv/onlookers.hpp"
 #include "ipv/version_check.hpp"
 #include "pool/pool.hpp"
@@ -31,8 +30,6 @@ namespace perdure {
 
 class ObjectSet {
  public:
-  static constexpr std::size_t objects_max = 64;
-
   // Outlived by the pool, which was not restarted. One set at a time in a process.
   static Result<std::unique_ptr<ObjectSet>> open(Pool& pool, const IpvOptions& options);
   ~ObjectSet();  // as close(), without telling
@@ -72,33 +69,18 @@ class ObjectSet {
     if (object.box_end(box, past_cache)) queue_early_flush(object);
   }
   void touch(const void* address, std::size_t bytes);
-  // The program is about to free [begin, end), or to move it: objects that have a byte there end.
-  // Any thread, but not at the same time as close(). Failure: it must not do so.
-  Status end_within(std::uintptr_t begin, std::uintptr_t end, Going how = Going::freed);
-  // Whether an object that has not ended has a byte there.
-  bool reaches_into(std::uintptr_t begin, std::uintptr_t end) const;
-
-  InPlaceObject* find(std::uintptr_t address) const;     // started objects; nullptr: none
-  InPlaceObject* holding(std::uintptr_t address) const;  // started or not
-  InPlaceObject* named(const std::string& name) const;
+  const ObjectList& list() const { return objects_; }
+  // For who must know when memory is freed.
+  ObjectList& list() { return objects_; }
   // Of a pair, the array that holds its contents now. Code::not_found: there is no such pair.
   Result<void*> alive_of(const std::string& name) const;
   bool started() const { return started_; }
-  const std::vector<std::unique_ptr<InPlaceObject>>& objects() const { return objects_; }
-  // Where objects lie, [low, high); 0 and 0 before restart() and after close().
-  std::uintptr_t low() const { return bounds_.low; }
-  std::uintptr_t high() const { return bounds_.high; }
   bool takes_boxes() const;  // until the next persistence point: some object is in STREAM
   bool lags() const { return surroundings_.lags; }
   std::uint64_t calls() const { return calls_; }  // of persist()
   const Pool& pool() const { return pool_; }
 
  private:
-  struct Bounds {
-    std::uintptr_t low = 0;
-    std::uintptr_t high = 0;
-  };
-
   ObjectSet(Pool& pool, const IpvOptions& options);
   Status check_new(const std::string& name, void* address, std::size_t bytes) const;
   Status check_pair(const std::string& name, void* a, void* b, std::size_t bytes) const;
@@ -122,8 +104,6 @@ class ObjectSet {
   void queue_saves();
   Status finish_saves();
   Status compare_version(std::uint64_t version) const;
-  void publish();
-  void find_bounds();
   void queue_early_flush(InPlaceObject& object);
   void report_ended();
 
@@ -131,9 +111,7 @@ class ObjectSet {
   IpvOptions options_;
   ParallelWriter writer_;
   ObjectSurroundings surroundings_;
-  mutable std::shared_mutex objects_mutex_;  // objects_, where one takes the place of another
-  std::vector<std::unique_ptr<InPlaceObject>> objects_;
-  std::vector<std::unique_ptr<InPlaceObject>> replaced_;
+  ObjectList objects_;
   std::unique_ptr<FlushThread> thread_;
   Onlookers onlookers_;
   std::atomic<std::uint64_t> durable_version_{0};
@@ -142,7 +120,6 @@ class ObjectSet {
   Status commit_failure_;   // of the version that was finished last: all ranks have one
   Status flush_failure_;    // of an early flush: this rank's
   std::uint64_t calls_ = 0;
-  Bounds bounds_;
   bool started_ = false;
 };
 

@@ -42,7 +42,7 @@ Json object_report(const InPlaceObject& object) {
 
 std::string ipv_report(const ObjectSet& set, std::uint64_t version) {
   Json objects = Json::array();
-  for (const auto& object : set.objects()) objects.push_back(object_report(*object));
+  for (const auto& object : set.list().all()) objects.push_back(object_report(*object));
   Json builds = Json::array();
   for (const IpvBuild& build : ipv_builds()) {
     builds.push_back({{"source", build.source}, {"checked", build.checked}});

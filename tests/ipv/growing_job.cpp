@@ -147,8 +147,9 @@ void GrowingJob::store(ByteRange range, Random& random) {
 
 void GrowingJob::end_object(Going how) {
   const std::uintptr_t first = number(object_memory());
-  PERDURE_ASSERT(
-      on_.set->end_within(first, first + std::max<std::uint64_t>(now.object.size(), 1), how).ok());
+  PERDURE_ASSERT(on_.set->list()
+                     .end_within(first, first + std::max<std::uint64_t>(now.object.size(), 1), how)
+                     .ok());
 }
 
 void GrowingJob::free_object() {

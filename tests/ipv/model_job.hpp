@@ -71,7 +71,7 @@ class ModelJob {
 
   // Restarts; what it then holds is in `now`.
   Result<std::uint64_t> start(const ModelVersion& fresh);
-  InPlaceObject& object() { return *on_.set->objects().front(); }
+  InPlaceObject& object() { return *on_.set->list().all().front(); }
   ObjectSet& set() { return *on_.set; }
   CrashDevice& device() { return *on_.device; }
   Pool& pool() { return *on_.pool; }

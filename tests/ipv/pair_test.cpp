@@ -489,7 +489,7 @@ TEST(IpvPair, a_pair_whose_memory_is_freed_keeps_its_last_version) {
     }
     const ModelVersion last = job.now;
     const auto second = reinterpret_cast<std::uintptr_t>(job.array(1));
-    ASSERT_TRUE(job.set().end_within(second + 10, second + 11).ok());
+    ASSERT_TRUE(job.set().list().end_within(second + 10, second + 11, Going::freed).ok());
     ASSERT_TRUE(job.set().persist().ok());
     ASSERT_TRUE(job.set().wait().ok());
     const ModelRecovery found = recover_model(shape, job.device().durable());
@@ -512,7 +512,7 @@ TEST(IpvPair, a_pair_that_is_freed_after_its_version_failed_is_in_the_next_one) 
   job.device().failing_fence = 0;
   const ModelVersion last = job.now;
   const auto first = reinterpret_cast<std::uintptr_t>(job.array(0));
-  ASSERT_TRUE(job.set().end_within(first, first + 1).ok());
+  ASSERT_TRUE(job.set().list().end_within(first, first + 1, Going::freed).ok());
   ASSERT_TRUE(job.set().persist().ok());
   const ModelRecovery found = recover_model(shape, job.device().durable());
   EXPECT_EQ(found.version, 2U);

@@ -235,12 +235,12 @@ class IpvResized : public testing::Test {
 TEST_F(IpvResized, an_object_that_grows_in_its_place_and_room_saves_what_is_new) {
   constexpr std::uint64_t page = 4096;
   const auto make_versions = [this] {
-    const std::uint64_t before = job_->set().named("u")->status().copied_bytes;
+    const std::uint64_t before = job_->set().list().named("u")->status().copied_bytes;
     for (int version = 0; version < 4; ++version) {
       job_->store({1, 2}, random_);
       persist();
     }
-    return job_->set().named("u")->status().copied_bytes - before;
+    return job_->set().list().named("u")->status().copied_bytes - before;
   };
   start(9 * page - 7, 0);
   make_versions();
@@ -283,8 +283,8 @@ TEST_F(IpvResized, without_room_on_the_device_all_stays_as_it_was) {
   std::vector<std::byte> large(8 << 20);
   refused(job_->set().resize("u", {large.data(), nullptr, large.size(), false}), Code::no_space,
           "");
-  EXPECT_EQ(job_->set().named("u")->bytes(), 5000U);
-  EXPECT_EQ(job_->set().named("u")->address(), job_->object_memory());
+  EXPECT_EQ(job_->set().list().named("u")->bytes(), 5000U);
+  EXPECT_EQ(job_->set().list().named("u")->address(), job_->object_memory());
   EXPECT_TRUE(job_->now == before);
   job_->store({10, 20}, random_);
   persist();
@@ -297,7 +297,7 @@ TEST_F(IpvResized, an_object_that_realloc_had_is_in_no_version_before_it_is_said
     persist();
     ASSERT_TRUE(job_->set().finish().ok());
     const auto first = reinterpret_cast<std::uintptr_t>(job_->object_memory());
-    ASSERT_TRUE(job_->set().end_within(first, first + 1, Going::moved).ok());
+    ASSERT_TRUE(job_->set().list().end_within(first, first + 1, Going::moved).ok());
     job_->iterate_pair();
     Status said = job_->set().persist().status();
     if (lag != 0) {
@@ -326,9 +326,9 @@ TEST_F(IpvResized, what_cant_be_is_refused_and_leaves_all_as_it_was) {
           "multiples of 4096");
   auto* const pair = static_cast<std::byte*>(set.alive_of("p").value());
   refused(set.resize("u", {pair, nullptr, 10, true}), Code::invalid_argument, "overlap object 'p'");
-  ASSERT_TRUE(set.named("u")->pin().ok());
+  ASSERT_TRUE(set.list().named("u")->pin().ok());
   refused(set.resize("u", {memory, nullptr, 10, true}), Code::wrong_state, "perdure_ipv_unpin()");
-  ASSERT_TRUE(set.named("u")->unpin().ok());
+  ASSERT_TRUE(set.list().named("u")->unpin().ok());
   persist();
   is_durable();
 }
@@ -341,7 +341,7 @@ TEST_F(IpvResized, a_pair_that_is_freed_after_it_got_another_size_is_in_the_next
   ASSERT_TRUE(job_->resize_pair(9000, random_).ok());
   const auto* const alive = static_cast<std::byte*>(job_->set().alive_of("p").value());
   const auto first = reinterpret_cast<std::uintptr_t>(alive);
-  ASSERT_TRUE(job_->set().end_within(first, first + 1).ok());
+  ASSERT_TRUE(job_->set().list().end_within(first, first + 1, Going::freed).ok());
   const auto persisted = job_->persist();
   ASSERT_TRUE(persisted.ok()) << persisted.status().message();
   is_durable();
@@ -349,13 +349,13 @@ TEST_F(IpvResized, a_pair_that_is_freed_after_it_got_another_size_is_in_the_next
 
 TEST_F(IpvResized, an_object_of_tier_stream_goes_on_in_copy_and_says_why) {
   start(8192, 1, PERDURE_IPV_STREAM);
-  EXPECT_EQ(job_->set().named("u")->tier(), PERDURE_IPV_STREAM);
+  EXPECT_EQ(job_->set().list().named("u")->tier(), PERDURE_IPV_STREAM);
   job_->store({0, 8192}, random_);
   persist();
   job_->store({5, 700}, random_);
   ASSERT_TRUE(job_->resize(12'000, Growth::in_place, random_).ok());
-  EXPECT_EQ(job_->set().named("u")->tier(), PERDURE_IPV_COPY);
-  EXPECT_EQ(job_->set().named("u")->why_copy(), "it got another size or place");
+  EXPECT_EQ(job_->set().list().named("u")->tier(), PERDURE_IPV_COPY);
+  EXPECT_EQ(job_->set().list().named("u")->why_copy(), "it got another size or place");
   persist();
   job_->store({11'000, 12'000}, random_);
   persist();
