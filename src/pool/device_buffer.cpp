@@ -47,7 +47,7 @@ bool DeviceBuffer::sums_here(const ArrayEntry& entry) const {
 
 // log: where the buffer is aligned.
 bool DeviceBuffer::lists_changes() const {
-  return registered_ && accelerator_.kernels_reach_host() && sums_here(entry_) &&
+  return registers_ && accelerator_.kernels_reach_host() && sums_here(entry_) &&
          is_of_pages(entry_.checksum);
 }
 
@@ -59,15 +59,18 @@ Status DeviceBuffer::fit(const ArrayEntry& entry, std::byte* buffer) {
   return choose_way();
 }
 
-Status DeviceBuffer::choose_way() {
+// Whether the accelerator reaches the copy directly, which it does from its first use on: to
+// register memory takes longer than to transfer it.
+bool DeviceBuffer::reach(std::uint32_t copy) {
+  return with_.accelerators->registered().add(accelerator_, copy_at(copy), entry_.size_bytes);
+}
+
+Status DeviceBuffer::choose_way(bool may_register) {
   beside_ = {};
   staging_ = {};
   known_.assign(entry_.copies, false);
   saved_ = false;
-  const std::uint64_t bytes =
-      entry_.copy_offset(entry_.copies - 1) + entry_.size_bytes - entry_.first_offset;
-  registered_ = with_.device.takes_dma() &&
-                with_.accelerators->registered().add(accelerator_, copy_at(0), bytes);
+  registers_ = may_register && with_.device.takes_dma() && reach(entry_.copy);
   by_changes_ = lists_changes() && address_of(buffer_) % kernel_alignment == 0;
   Status room = make_room(entry_);
   if (room.ok()) return room;
@@ -85,7 +88,7 @@ Status DeviceBuffer::make_room(const ArrayEntry& entry) {
   }
   const bool aligned = contents() % kernel_alignment == 0;
   const bool pages = is_of_pages(entry.checksum) && !by_changes_;
-  direct_ = registered_ && (!entry.shape.checksums || (sums_here(entry) && aligned && !pages));
+  direct_ = registers_ && (!entry.shape.checksums || (sums_here(entry) && aligned && !pages));
   if (!direct_ || !entry.shape.checksums) return Status::success();
   const std::uint64_t units = whole_units();
   PERDURE_TRY_ASSIGN(beside_.sums, AcceleratorMemory::make(accelerator_, 8 * units));
@@ -125,6 +128,9 @@ Status DeviceBuffer::look_for_room() {
 Status DeviceBuffer::take(std::uint32_t copy) {
   saved_ = false;
   if (lacks_snapshot() && ++lacking_ % looks_again == 0) PERDURE_TRY(look_for_room());
+  // Else save() stores to the copy, which may be beside the program.
+  const bool stores_here = by_changes_ || (direct_ && !beside_.snapshot.is_there());
+  if (stores_here && !reach(copy)) PERDURE_TRY(choose_way(false));
   failed_waits_ = accelerator_.failed_waits();
   const ProgramStream* const stream = with_.accelerators->stream();
   PERDURE_TRY(accelerator_.follow(stream));
@@ -195,6 +201,7 @@ Status DeviceBuffer::store_changes(std::uint32_t copy) {
 
 Result<std::uint64_t> DeviceBuffer::save(std::uint32_t copy, const CopySums& sums,
                                          const StorePages& store) {
+  if (direct_ && !reach(copy)) direct_ = registers_ = false;
   if (!direct_) {
     PERDURE_TRY_ASSIGN(HostRing* const ring,
                        with_.accelerators->ring_of(accelerator_, with_.block_bytes));
@@ -336,30 +343,27 @@ void DeviceBuffer::commit(std::uint32_t copy) {
   saved_ = false;
 }
 
-// A copy, which `entry` names, to the buffer.
-Status DeviceBuffer::fill_straight(const ArrayEntry& entry) {
+Status DeviceBuffer::fill_straight(std::uint32_t copy) {
   const DeviceAddress to = address_of(buffer_);
-  std::byte* const from = copy_at(entry.copy);
-  if (registered_) {
+  std::byte* const from = copy_at(copy);
+  if (registers_ && reach(copy)) {
     return with_.accelerators->registered().for_each_piece(
-        from, entry.size_bytes, [&](std::byte* at, std::uint64_t bytes) {
+        from, entry_.size_bytes, [&](std::byte* at, std::uint64_t bytes) {
           return accelerator_.copy_from_host(to + static_cast<std::uint64_t>(at - from), at, bytes);
         });
   }
   PERDURE_TRY_ASSIGN(HostRing* const ring,
                      with_.accelerators->ring_of(accelerator_, with_.block_bytes));
-  return ring->fill(to, entry.size_bytes,
+  return ring->fill(to, entry_.size_bytes,
                     [from](std::uint64_t begin, std::byte* at, std::uint64_t count) {
                       std::memcpy(at, from + begin, count);
                     });
 }
 
 Status DeviceBuffer::fill(std::uint32_t copy) {
-  if (registered_) PERDURE_TRY(with_.device.fence());  // it reads what the processor has stored
+  if (registers_) PERDURE_TRY(with_.device.fence());  // it reads what the processor has stored
   PERDURE_TRY(accelerator_.follow(with_.accelerators->stream()));
-  ArrayEntry stored = entry_;
-  stored.copy = copy;
-  PERDURE_TRY(ended(fill_straight(stored)));
+  PERDURE_TRY(ended(fill_straight(copy)));
   return accelerator_.finish();
 }
 
@@ -374,7 +378,7 @@ Status DeviceBuffer::load(const ArrayEntry& entry, const CopySums& sums) {
     PERDURE_TRY(verify_and_copy(with_.device, entry, with_.block_bytes, nullptr, &sums.of_blocks,
                                 sums.of_pages));
   }
-  PERDURE_TRY(ended(fill_straight(entry)));
+  PERDURE_TRY(ended(fill_straight(entry.copy)));
   return accelerator_.finish();
 }
 
@@ -387,7 +391,7 @@ Status DeviceBuffer::load_and_sum(const ArrayEntry& entry, const CopySums& sums)
   if (with_.device.describe().persistence == PersistenceClass::power_failure) {
     PERDURE_TRY(check_readable(with_.device, entry));
   }
-  PERDURE_TRY(fill_straight(entry));
+  PERDURE_TRY(fill_straight(entry.copy));
   PERDURE_TRY(accelerator_.clear(beside_.sums.at(), 8 * whole_units()));
   PERDURE_TRY(accelerator_.sum(unit(), address_of(buffer_), beside_.sums.at(), whole_units()));
   if (by_changes_) {

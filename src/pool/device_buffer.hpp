@@ -11,9 +11,11 @@
 //          stored over, and has what differs stored, without a snapshot: the stream waits for it
 //
 // The accelerator transfers straight to the pool's mapping and computes the sums, if the mapping
-// can be registered, the checksum is XXH3, and it has taken the kernels. Otherwise all contents
-// pass through a ring in the host's memory, where the processor sums them, and log saves all.
-// What there is no room for, each 16th commit looks for again.
+// can be registered, the checksum is XXH3, and it has taken the kernels. A copy is registered when
+// it is used first: at a restart the one that is read, the others by the first save to them. Where
+// that is not so, or a copy is refused, all contents pass through a ring in the host's memory, and
+// the processor sums them; log saves all. What there is no room for, each 16th commit looks for
+// again.
 //
 // Invariants
 //   pool.D1  save() returns success only when the event after the last transfer has passed without
@@ -105,7 +107,8 @@ class DeviceBuffer {
       : with_(surroundings), accelerator_(accelerator) {}
 
   Status ended(Status status);
-  Status choose_way();
+  bool reach(std::uint32_t copy);
+  Status choose_way(bool may_register = true);
   Status make_room(const ArrayEntry& entry);
   Status look_for_room();
   bool sums_here(const ArrayEntry& entry) const;
@@ -133,7 +136,7 @@ class DeviceBuffer {
   Status fetch_sums();
   void take_sum_of(std::uint32_t copy, std::uint64_t index, std::vector<std::uint64_t>& sums) const;
   void sum_blocks(const CopySums& sums, const PageSet& pages) const;
-  Status fill_straight(const ArrayEntry& entry);
+  Status fill_straight(std::uint32_t copy);
   Status load_and_sum(const ArrayEntry& entry, const CopySums& sums);
 
   const ArraySurroundings with_;  // with accelerators
@@ -141,7 +144,7 @@ class DeviceBuffer {
   ArrayEntry entry_;
   std::byte* buffer_ = nullptr;
   std::uint64_t allocation_ = 0;
-  bool registered_ = false;  // all copies
+  bool registers_ = false;   // what is used of the mapping, and nothing was refused so far
   bool direct_ = false;      // they are transferred to, and the accelerator makes the sums
   bool by_changes_ = false;  // log: and only to the pages that changed
   Beside beside_;

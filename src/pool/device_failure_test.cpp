@@ -287,6 +287,45 @@ TEST_P(DeviceFailure, a_pool_that_can_not_be_registered_is_saved_through_the_hos
   gpu_.set_no_registering(false);
 }
 
+TEST_P(DeviceFailure, a_restart_registers_the_copy_that_it_reads_and_commits_the_others) {
+  if (gpu_.is_hip()) GTEST_SKIP() << "without kernels commits pass through the host";
+  start();
+  EXPECT_EQ(registered_copies(elements * 8), 1U);
+  for (std::int64_t version = 1; version <= 4; ++version) commit(version);
+  EXPECT_EQ(registered_copies(elements * 8), 2U);
+  for (const std::int64_t version : {4, 5}) {  // of one copy and of the other
+    crash();
+    EXPECT_EQ(gpu_.held("registered_bytes"), 0U);
+    start();
+    EXPECT_EQ(gpu_.read<std::int64_t>(buffer_, elements), words_of(version));
+    EXPECT_EQ(registered_copies(elements * 8), 1U);
+    commit(version + 1);
+    EXPECT_EQ(registered_copies(elements * 8), 2U);
+  }
+}
+
+TEST_P(DeviceFailure, a_copy_that_is_refused_later_is_saved_through_the_host) {
+  void* const stream = gpu_.make_stream();
+  for (const bool has_room : {true, false}) {
+    image_.clear();
+    start();
+    commit(1);
+    crash();
+    if (!has_room) gpu_.leave(100);
+    start();
+    ASSERT_TRUE(pool_->set_stream(gpu_.named(stream)).ok());
+    gpu_.set_no_registering(true);
+    commit_four_beside(stream);
+    EXPECT_EQ(registered_copies(elements * 8), 1U);
+    gpu_.set_no_registering(false);
+    gpu_.leave_enough();
+    EXPECT_EQ(after_crash(), words_of(4)) << has_room;
+    start();  // on the GPU, which reads what the host has stored
+    EXPECT_EQ(gpu_.read<std::int64_t>(buffer_, elements), words_of(4)) << has_room;
+    pool_.reset();
+  }
+}
+
 // It can't be that, but nothing would say so.
 TEST_P(DeviceFailure, a_kernel_that_does_nothing_loses_no_change) {
   for (const char* const kernel : {"perdure_page_sums", "perdure_list_changed"}) {

@@ -82,30 +82,47 @@ TEST_F(DeviceWrites, a_version_has_what_the_stream_left_and_nothing_of_later) {
   EXPECT_EQ(after_crash(), words_of(7, elements));
 }
 
-TEST_F(DeviceWrites, the_mapping_is_registered_once_and_given_back) {
+TEST_F(DeviceWrites, each_copy_is_registered_once_and_given_back) {
   const std::uint64_t held = gpu_.held("registrations");
   const std::uint64_t events = gpu_.held("events");
   start();
   name_stream();
   for (std::int64_t version = 1; version <= 5; ++version) {
     commit_version(version);
-    EXPECT_EQ(gpu_.held("registrations"), held + 1);
+    EXPECT_EQ(gpu_.held("registrations"), held + (version == 1 ? 1 : 2));
   }
   pool_.reset();
   EXPECT_EQ(gpu_.held("registrations"), held);
   EXPECT_EQ(gpu_.held("events"), events);
 }
 
-TEST_F(DeviceWrites, a_write_without_bytes_has_both_copies_registered) {
+// As a restart that reads it by copies of the program's own.
+TEST_F(DeviceWrites, a_write_without_bytes_has_the_copy_of_the_version_registered) {
+  start();
+  name_stream();
+  commit_version(1);
+  commit_version(2);
+  crash();
   start();
   name_stream();
   ASSERT_TRUE(array_->write(0, 0, one_).ok());
-  for (const std::uint32_t copy : {0U, 1U}) {
-    std::byte* const at = medium_->base() + array_->copy_offset(copy);
-    EXPECT_EQ(gpu_.call<int(void*, std::size_t, unsigned)>("cuMemHostRegister_v2")(at, 4096, 0),
-              712)
-        << copy;  // it is registered already
+  EXPECT_EQ(registered_copies(elements * 8), 1U);
+  std::byte* const at = medium_->base() + array_->copy_offset(array_->entry().copy);
+  EXPECT_EQ(gpu_.call<int(void*, std::size_t, unsigned)>("cuMemHostRegister_v2")(at, 4096, 0),
+            712);  // it is registered already
+}
+
+TEST_F(DeviceWrites, a_copy_that_is_refused_later_is_stored_to_through_the_host) {
+  start();
+  name_stream();
+  commit_version(1);
+  gpu_.set_no_registering(true);
+  for (std::int64_t version = 2; version <= 5; ++version) {
+    commit_version(version, version % 2 == 0);
   }
+  EXPECT_EQ(gpu_.held("registrations"), 1U);
+  gpu_.set_no_registering(false);
+  EXPECT_EQ(after_crash(), words_of(5, elements));
 }
 
 TEST_F(DeviceWrites, where_nothing_can_be_registered_all_passes_through_the_host) {
@@ -402,7 +419,8 @@ TEST_F(DeviceWrites, what_an_array_gets_in_its_place_is_registered_too) {
   ASSERT_TRUE(pool_->resize_array(*array_, {elements - 1200}, nullptr).ok());
   be_ready();
   ASSERT_TRUE(pool_->resize_array(*array_, {elements}, nullptr).ok());
-  ASSERT_TRUE(pool_->write(*array_, 0, 0, one_).ok());
+  commit_version(1);
+  commit_version(2);
   ASSERT_EQ(array_->entry().first_offset, first_offset);
   std::byte* const last =
       medium_->base() + array_->copy_offset(array_->copies() - 1) + elements * 8 - 8;

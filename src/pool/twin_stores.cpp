@@ -43,16 +43,11 @@ void TwinStores::take_out(const ByteRange& range) {
 }
 
 Result<TwinStores::Source*> TwinStores::source_of(const ArraySurroundings& with,
-                                                  Accelerator& accelerator,
-                                                  const ArrayEntry& entry) {
-  const std::uint64_t bytes =
-      entry.copy_offset(entry.copies - 1) + entry.size_bytes - entry.first_offset;
+                                                  Accelerator& accelerator, const ArrayEntry& entry,
+                                                  std::uint32_t copy) {
   Source* found = nullptr;
   for (Source& each : sources_) {
     if (each.accelerator == &accelerator) found = &each;
-  }
-  if (found != nullptr && found->first_offset == entry.first_offset && found->bytes == bytes) {
-    return found;
   }
   if (found == nullptr) {
     PERDURE_TRY_ASSIGN(auto done, AcceleratorEvent::make(accelerator));
@@ -60,11 +55,9 @@ Result<TwinStores::Source*> TwinStores::source_of(const ArraySurroundings& with,
     found->accelerator = &accelerator;
     found->done = std::move(done);
   }
-  std::byte* const begin = with.device.base() + entry.first_offset;
-  found->first_offset = entry.first_offset;
-  found->bytes = bytes;
-  found->registered =
-      with.device.takes_dma() && with.accelerators->registered().add(accelerator, begin, bytes);
+  std::byte* const at = with.device.base() + entry.copy_offset(copy);
+  found->registers = found->registers && with.device.takes_dma() &&
+                     with.accelerators->registered().add(accelerator, at, entry.size_bytes);
   return found;
 }
 
@@ -103,17 +96,19 @@ Status TwinStores::transfer(const ArraySurroundings& with, const ArrayEntry& ent
                             std::uint32_t copy, std::uint64_t first_byte,
                             const Elements& elements) {
   Accelerator& accelerator = *elements.accelerator;
-  PERDURE_TRY_ASSIGN(Source* const source, source_of(with, accelerator, entry));
-  if (elements.bytes == 0) return Status::success();
+  const bool registers_only = elements.bytes == 0;
+  PERDURE_TRY_ASSIGN(Source* const source,
+                     source_of(with, accelerator, entry, registers_only ? entry.copy : copy));
+  if (registers_only) return Status::success();
   const ByteRange range{first_byte, first_byte + elements.bytes};
-  PERDURE_TRY(settle_others(range, source->registered ? source : nullptr));  // pool.D6
+  PERDURE_TRY(settle_others(range, source->registers ? source : nullptr));  // pool.D6
   const std::uint64_t offset = entry.copy_offset(copy) + first_byte;
   take_out(range);  // pool.D7
-  if (source->registered && std::exchange(unfenced_, false)) PERDURE_TRY(with.device.fence());
-  Status stored = source->registered ? begin(with, *source, offset, elements)
-                                     : pass(with, *source, offset, elements);
+  if (source->registers && std::exchange(unfenced_, false)) PERDURE_TRY(with.device.fence());
+  Status stored = source->registers ? begin(with, *source, offset, elements)
+                                    : pass(with, *source, offset, elements);
   if (!stored.ok()) (void)accelerator.finish();  // pool.D5
-  if (!stored.ok() || !source->registered) return stored;
+  if (!stored.ok() || !source->registers) return stored;
   ByteRange& under_way = source->under_way;
   under_way = length(under_way) == 0 ? range
                                      : ByteRange{std::min(under_way.begin, range.begin),

@@ -59,8 +59,8 @@ class TwinStores {
   // From the host's memory to byte `first_byte` of a copy.
   Status store(const ArraySurroundings& with, const ArrayEntry& entry, std::uint32_t copy,
                std::uint64_t first_byte, const Elements& elements);
-  // From an accelerator's, what the stream leaves there. Without bytes it has the copies of the
-  // array registered, for transfers of the program's own.
+  // From an accelerator's, what the stream leaves there; the copy is registered when it is used
+  // first. Without bytes it has that of the last version registered, for the program to read.
   Status transfer(const ArraySurroundings& with, const ArrayEntry& entry, std::uint32_t copy,
                   std::uint64_t first_byte, const Elements& elements);
   Status settle();
@@ -73,14 +73,11 @@ class TwinStores {
   struct Source {
     Accelerator* accelerator = nullptr;
     AcceleratorEvent done;
-    ByteRange under_way;  // all transfers are within it; empty: none is
-    // Whether the copies, so many bytes from there on, are registered.
-    std::uint64_t first_offset = 0;
-    std::uint64_t bytes = 0;
-    bool registered = false;
+    ByteRange under_way;    // all transfers are within it; empty: none is
+    bool registers = true;  // the copies that it transfers to; none was refused
   };
   Result<Source*> source_of(const ArraySurroundings& with, Accelerator& accelerator,
-                            const ArrayEntry& entry);
+                            const ArrayEntry& entry, std::uint32_t copy);
   Status pass(const ArraySurroundings& with, Source& source, std::uint64_t offset,
               const Elements& elements);
   static Status begin(const ArraySurroundings& with, Source& source, std::uint64_t offset,

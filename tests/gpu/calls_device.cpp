@@ -377,6 +377,10 @@ FAKE_EXPORTED uint64_t fake_cuda_registrations() {
   const Lock lock(driver().lock);
   return driver().ranges.count(fake::Kind::registered);
 }
+FAKE_EXPORTED uint64_t fake_cuda_registered_bytes() {
+  const Lock lock(driver().lock);
+  return driver().ranges.registered_bytes();
+}
 FAKE_EXPORTED uint64_t fake_cuda_streams() {
   const Lock lock(driver().lock);
   const auto& all = driver().streams;

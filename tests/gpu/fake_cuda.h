@@ -48,6 +48,7 @@ void fake_cuda_set_other_addresses(int on);
 /* What is not given back yet. */
 uint64_t fake_cuda_device_bytes(void);
 uint64_t fake_cuda_registrations(void);
+uint64_t fake_cuda_registered_bytes(void);
 uint64_t fake_cuda_streams(void);
 uint64_t fake_cuda_events(void);
 /* Memory of a device at `pointer` as the test may look at it, at no time's order; NULL: none is

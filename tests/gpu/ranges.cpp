@@ -243,6 +243,14 @@ std::uint64_t Ranges::count(Kind kind) const {
       ranges_.begin(), ranges_.end(), [&](const auto& each) { return each.second.kind == kind; }));
 }
 
+std::uint64_t Ranges::registered_bytes() const {
+  std::uint64_t bytes = 0;
+  for (const auto& [at, range] : ranges_) {
+    if (range.kind == Kind::registered) bytes += range.size_bytes;
+  }
+  return bytes;
+}
+
 std::byte* Ranges::look(const Range& range, std::uint64_t at, std::size_t* follow) {
   for (const auto& alias : range.aliases) {
     if (at < alias.begin || at >= alias.end) continue;

@@ -76,6 +76,7 @@ class Ranges {
   bool something_went() const;
   std::uint64_t device_bytes(int device) const;
   std::uint64_t count(Kind kind) const;
+  std::uint64_t registered_bytes() const;
 
   // Where the driver finds the byte, and how many follow it there; nullptr for private memory.
   static std::byte* look(const Range& range, std::uint64_t at, std::size_t* follow);

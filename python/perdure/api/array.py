@@ -262,8 +262,8 @@ class Array:
         return self._on(self._native.working())
 
     def _write_from(self, first: int, address: int, count: int, owner: object) -> None:
-        """write(), of elements in memory of a GPU. None of them: the library's mapping of the array
-        is registered with the driver, for transfers of the program's own."""
+        """write(), of elements in memory of a GPU. None of them: what `_consistent_address` has is
+        registered with the driver, for transfers of the program's own from there."""
         self._native.write(*self._range(first, count), (address, owner))
 
     def _consistent_address(self) -> int:

@@ -137,7 +137,7 @@ class FakeGpu {
   std::uint64_t calls(const char* name = nullptr) const {
     return look_up<std::uint64_t(const char*)>("fake_cuda_calls")(name);
   }
-  // What is not given back: device_bytes, registrations, streams, events.
+  // What is not given back: device_bytes, registrations, registered_bytes, streams, events.
   std::uint64_t held(const std::string& what) const {
     return look_up<std::uint64_t()>(("fake_cuda_" + what).c_str())();
   }

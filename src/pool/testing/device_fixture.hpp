@@ -44,6 +44,11 @@ class DevicePoolTest : public PoolTest {
     return {found, found + of.extents[0]};
   }
 
+  // Of an array of so many bytes. What else is registered is less than one.
+  std::uint64_t registered_copies(std::uint64_t bytes) const {
+    return gpu_.held("registered_bytes") / bytes;
+  }
+
   FakeGpu gpu_;
   VersionedArray* array_ = nullptr;
 };
