@@ -3,16 +3,13 @@
 
 #include <algorithm>
 #include <limits>
-#include <utility>
 
 #include "device/kernel_check.hpp"
-#include "device/kernels_text.hpp"
 
 namespace perdure {
 namespace {
 
 // Of cuda.h, which isn't needed to build.
-constexpr int allocation_attribute = 7;
 constexpr int multiprocessors_attribute = 16;
 constexpr int same_address_attribute =
     91;  // of registered memory: a kernel has it where the host does
@@ -136,49 +133,30 @@ Status CudaAccelerator::begin(const std::byte* buffer) {
   PERDURE_TRY(driver.status_of("cuStreamCreateWithPriority",
                                driver.stream_create(&stream_, non_blocking, lowest)));
   PERDURE_TRY(driver.status_of("cuEventCreate", driver.event_create(&ready_, sleeping)));
-  load_kernels();
-  return check_kernels();
+  kernels_ = LoadedKernels::of(driver, context_);
+  return kernels_ ? check_kernels() : Status::success();
 }
 
 // Those that are wrong here are not used, nor while they can't be checked for want of memory.
 Status CudaAccelerator::check_kernels() {
-  if (!has_sums()) return Status::success();
+  tried_ = Tried::wrong;
   const auto right = kernels_are_right(*this);
   const bool no_room = !right.ok() && right.status().code() == Code::no_space;
-  if (no_room) kernels_.untried = kernels_.store_listed;
-  if (!right.ok() || !right.value()) kernels_.store_listed = nullptr;
+  if (no_room) tried_ = Tried::no_room;
+  if (right.ok() && right.value()) tried_ = Tried::right;
   return right.ok() || no_room ? Status::success() : right.status();
 }
 
 Status CudaAccelerator::with_room(const std::function<Status(std::uint64_t room_bytes)>& use) {
   const Aside current(*this);
   PERDURE_TRY(current.status());
-  if (kernels_.untried != nullptr) {
-    kernels_.store_listed = std::exchange(kernels_.untried, nullptr);
-    PERDURE_TRY(check_kernels());
-  }
+  if (tried_ == Tried::no_room) PERDURE_TRY(check_kernels());
   std::size_t room = std::numeric_limits<std::size_t>::max();
   std::size_t all = 0;
   if (driver_.mem_room != nullptr) {
     PERDURE_TRY(driver_.status_of("cuMemGetInfo", driver_.mem_room(&room, &all)));
   }
   return use(room);
-}
-
-// A driver that can't take them leaves the checksums to the processor.
-void CudaAccelerator::load_kernels() {
-  if (*kernels_text() == '\0' || driver_.module_load(&kernels_.module, kernels_text()) != 0) {
-    kernels_.module = nullptr;
-    return;
-  }
-  const auto find = [this](DriverHandle& kernel, const char* name) {
-    return driver_.module_function(&kernel, kernels_.module, name) == 0;
-  };
-  const bool all = find(kernels_.block_sums, "perdure_block_sums") &&
-                   find(kernels_.page_sums, "perdure_page_sums") &&
-                   find(kernels_.list_changed, "perdure_list_changed") &&
-                   find(kernels_.store_listed, "perdure_store");
-  if (!all) kernels_.store_listed = nullptr;
 }
 
 // What the context of the program has become meanwhile, only its own calls report.
@@ -188,9 +166,7 @@ CudaAccelerator::~CudaAccelerator() {
     if (current.status().ok()) {
       if (stream_ != nullptr) (void)driver_.stream_synchronize(stream_);
       for (const DeviceAddress memory : refused_) (void)driver_.mem_free(memory);
-      if (kernels_.module != nullptr && driver_.module_unload != nullptr) {
-        (void)driver_.module_unload(kernels_.module);
-      }
+      kernels_.reset();
       if (ready_ != nullptr) (void)driver_.event_destroy(ready_);
       if (stream_ != nullptr) (void)driver_.stream_destroy(stream_);
     }
@@ -342,7 +318,7 @@ Status CudaAccelerator::sum(Unit unit, DeviceAddress from, DeviceAddress sums,
                             std::uint64_t units) {
   if (units == 0) return Status::success();
   void* arguments[] = {&from, &sums, &units};
-  return launch(unit == Unit::block ? kernels_.block_sums : kernels_.page_sums,
+  return launch(unit == Unit::block ? kernels_->block_sums() : kernels_->page_sums(),
                 blocks_per_processor * processors_, arguments);
 }
 
@@ -351,14 +327,14 @@ Status CudaAccelerator::list_changed(const ChangeTables& tables, std::uint64_t u
   if (units == 0) return Status::success();
   ChangeTables with = tables;
   void* arguments[] = {&with.sums, &with.table, &with.list, &with.count, &units};
-  return launch(kernels_.list_changed, blocks_per_processor * processors_, arguments);
+  return launch(kernels_->list_changed(), blocks_per_processor * processors_, arguments);
 }
 
 Status CudaAccelerator::store_listed(const ChangeTables& tables, DeviceAddress from, std::byte* to,
                                      std::uint64_t unit_bytes) {
   ChangeTables with = tables;
   void* arguments[] = {&from, &to, &with.list, &with.count, &unit_bytes};
-  return launch(kernels_.store_listed, storing_blocks, arguments);
+  return launch(kernels_->store_listed(), storing_blocks, arguments);
 }
 
 }  // namespace perdure

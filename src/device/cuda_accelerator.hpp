@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // An accelerator by NVIDIA's driver: one context, a stream of lowest priority that runs beside the
-// program's, and the kernels of kernels.ptx, which the driver translates when they are loaded.
+// program's, and the kernels that are loaded in that context, after they were tried.
 #pragma once
 
 #include <memory>
 #include <vector>
 
 #include "device/accelerator.hpp"
+#include "device/loaded_kernels.hpp"
 
 namespace perdure {
 
@@ -21,7 +22,7 @@ class CudaAccelerator final : public Accelerator {
   ~CudaAccelerator() override;
 
   DriverHandle context() const override { return context_; }
-  bool has_sums() const override { return kernels_.store_listed != nullptr; }
+  bool has_sums() const override { return tried_ == Tried::right; }
   bool kernels_reach_host() const override { return reaches_host_; }
   std::uint64_t allocation_of(const std::byte* buffer) const override;
 
@@ -53,19 +54,11 @@ class CudaAccelerator final : public Accelerator {
   class Current;
   class Aside;
 
-  // All of them, or none is used.
-  struct Kernels {
-    DriverHandle module = nullptr;
-    DriverHandle block_sums = nullptr;
-    DriverHandle page_sums = nullptr;
-    DriverHandle list_changed = nullptr;
-    DriverHandle store_listed = nullptr;  // null: they are not used
-    DriverHandle untried = nullptr;       // the same, where there was no room to try them
-  };
+  // What came of trying the kernels; there may be no room to do that.
+  enum class Tried : std::uint8_t { no_room, wrong, right };
 
   explicit CudaAccelerator(const CudaDriver& driver) : driver_(driver) {}
   Status begin(const std::byte* buffer);
-  void load_kernels();
   Status check_kernels();
   Status launch(DriverHandle kernel, unsigned blocks, void** arguments);
 
@@ -78,8 +71,9 @@ class CudaAccelerator final : public Accelerator {
   unsigned processors_ = 1;
   std::vector<DeviceAddress> refused_;  // what the driver did not take back
   DriverHandle stream_ = nullptr;
-  DriverHandle ready_ = nullptr;  // what follow() records
-  Kernels kernels_;
+  DriverHandle ready_ = nullptr;                  // what follow() records
+  std::shared_ptr<const LoadedKernels> kernels_;  // null: there are none
+  Tried tried_ = Tried::wrong;
 };
 
 }  // namespace perdure

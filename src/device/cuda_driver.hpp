@@ -26,6 +26,7 @@ using DeviceAddress = std::uint64_t;
 // Attributes of a pointer, of cuda.h; HIP has the same.
 inline constexpr int context_attribute = 1;
 inline constexpr int memory_type_attribute = 2;
+inline constexpr int allocation_attribute = 7;  // each allocation of a process has another number
 inline constexpr int ordinal_attribute = 9;
 inline constexpr int range_start_attribute = 11;
 inline constexpr int range_size_attribute = 12;

@@ -139,6 +139,118 @@ TEST_F(DeviceTest, what_differs_from_the_table_is_listed_and_stored) {
   }
 }
 
+// What the driver of this process was asked for since, of what has kernels.
+class Kernels : public DeviceTest {
+ protected:
+  Kernels() {
+    if (gpu_.is_hip()) skipped_ = true;
+  }
+  void SetUp() override {
+    if (skipped_) GTEST_SKIP() << "there are no kernels for AMD's GPUs";
+  }
+  std::uint64_t loaded() const { return gpu_.calls("cuModuleLoadData") - loaded_before_; }
+  std::uint64_t unloaded() const { return gpu_.calls("cuModuleUnload") - unloaded_before_; }
+  void reset_context() const {
+    FakeGpu::check(gpu_.call<int(int)>("cuDevicePrimaryCtxReset_v2")(0));
+  }
+  // The block sum that the accelerator of that memory, of a block, computes is right.
+  void expect_sum(Accelerators& of, const std::byte* memory) const {
+    auto found = of.of(memory, block_bytes);
+    ASSERT_TRUE(found.ok()) << found.status().message();
+    Accelerator& accelerator = *found.value();
+    ASSERT_TRUE(accelerator.has_sums());
+    const auto bytes = gpu_.read<std::byte>(memory, block_bytes);
+    const AcceleratorMemory sums = AcceleratorMemory::make(accelerator, 8).take();
+    std::uint64_t sum = 0;
+    ASSERT_TRUE(accelerator.sum(Accelerator::Unit::block, address_of(memory), sums.at(), 1).ok());
+    ASSERT_TRUE(accelerator.copy_to_host(reinterpret_cast<std::byte*>(&sum), sums.at(), 8).ok());
+    ASSERT_TRUE(accelerator.finish().ok());
+    EXPECT_EQ(sum, data_checksum(DataChecksum::xxh3, bytes.data(), block_bytes));
+  }
+
+  static constexpr std::uint64_t block_bytes = 64U << 10U;
+
+ private:
+  bool skipped_ = false;
+  const std::uint64_t loaded_before_ = gpu_.calls("cuModuleLoadData");
+  const std::uint64_t unloaded_before_ = gpu_.calls("cuModuleUnload");
+};
+
+TEST_F(Kernels, are_loaded_once_for_all_pools_of_a_context_and_go_with_the_last) {
+  std::byte* const memory = gpu_.allocate(block_bytes);
+  const std::uint64_t held = gpu_.held("device_bytes");
+  for (const std::uint64_t time : {1U, 2U}) {
+    auto first = std::make_unique<Accelerators>();
+    Accelerators second;
+    expect_sum(*first, memory);
+    expect_sum(second, memory);
+    EXPECT_EQ(loaded(), time);
+    first.reset();
+    expect_sum(second, memory);
+    EXPECT_EQ(unloaded(), time - 1);
+  }
+  EXPECT_EQ(unloaded(), 2U);
+  EXPECT_EQ(gpu_.held("device_bytes"), held);
+}
+
+TEST_F(Kernels, are_loaded_once_for_pools_that_are_opened_at_once) {
+  std::byte* const memory = gpu_.allocate(block_bytes);
+  std::vector<Accelerators> pools(4);
+  std::vector<std::thread> threads;
+  for (Accelerators& pool : pools) {
+    threads.emplace_back([&pool, memory] {
+      const auto found = pool.of(memory, block_bytes);
+      EXPECT_TRUE(found.ok()) << found.status().message();
+      EXPECT_TRUE(found.ok() && found.value()->has_sums());
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(loaded(), 1U);
+  for (Accelerators& pool : pools) expect_sum(pool, memory);
+}
+
+TEST_F(Kernels, of_each_context_are_its_own) {
+  FakeGpu other(1);
+  std::byte* const here = gpu_.allocate(block_bytes);
+  std::byte* const there = other.allocate(block_bytes);
+  expect_sum(accelerators_, here);
+  expect_sum(accelerators_, there);
+  EXPECT_EQ(loaded(), 2U);
+}
+
+// The context that comes has the handle of the one that is gone.
+TEST_F(Kernels, of_a_context_that_is_gone_are_neither_used_nor_unloaded) {
+  auto before = std::make_unique<Accelerators>();
+  expect_sum(*before, gpu_.allocate(block_bytes));
+  reset_context();
+  std::byte* const memory = gpu_.allocate(block_bytes);
+  expect_sum(accelerators_, memory);
+  EXPECT_EQ(loaded(), 2U);
+  before.reset();
+  EXPECT_EQ(unloaded(), 0U);
+  expect_sum(accelerators_, memory);
+  Accelerators after;
+  expect_sum(after, memory);
+  EXPECT_EQ(loaded(), 2U);
+}
+
+// Nothing tells of such a context whether it is gone.
+TEST_F(Kernels, that_there_was_no_room_to_mark_are_one_pools) {
+  std::byte* const memory = gpu_.allocate(block_bytes);
+  gpu_.leave(0);
+  Accelerators other;
+  for (Accelerators* const pool : {&accelerators_, &other}) {
+    ASSERT_TRUE(pool->of(memory, block_bytes).ok());
+  }
+  EXPECT_EQ(loaded(), 2U);
+  gpu_.leave_enough();
+  for (Accelerators* const pool : {&accelerators_, &other}) {
+    const auto found = pool->of(memory, block_bytes);
+    ASSERT_TRUE(found.value()->with_room([](std::uint64_t) { return Status::success(); }).ok());
+    expect_sum(*pool, memory);
+  }
+}
+
 TEST_F(DeviceTest, registrations_do_not_overlap_and_are_given_back) {
   constexpr std::size_t pages = 8;
   std::byte* const memory = gpu_.allocate(100);
