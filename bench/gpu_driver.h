@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The calls of the CUDA driver that bench/gpu.c makes, found when it runs: it is built where there
-// is no CUDA. BENCH_CUDA_DRIVER names another library than libcuda.so.1.
+// The calls of the CUDA driver that programs of the bench and of tests make, found when they run:
+// they are built where there is no CUDA. BENCH_CUDA_DRIVER names another library than libcuda.so.1.
 #pragma once
 
 #include <dlfcn.h>
@@ -18,24 +18,25 @@ typedef struct CudaOpaque* CudaContext;
 
 enum { CUDA_STREAM_OF_ITS_OWN = 1, CUDA_EVENT_WITHOUT_TIMES = 2 };
 
-#define CUDA_CALLS(X)                                                                  \
-  X(initialise, cuInit, (unsigned))                                                    \
-  X(device_name, cuDeviceGetName, (char*, int, int))                                   \
-  X(retain, cuDevicePrimaryCtxRetain, (CudaContext*, int))                             \
-  X(set_current, cuCtxSetCurrent, (CudaContext))                                       \
-  X(allocate, cuMemAlloc_v2, (CudaAddress*, size_t))                                   \
-  X(release, cuMemFree_v2, (CudaAddress))                                              \
-  X(host_allocate, cuMemHostAlloc, (void**, size_t, unsigned))                         \
-  X(host_free, cuMemFreeHost, (void*))                                                 \
-  X(copy_within, cuMemcpyDtoDAsync_v2, (CudaAddress, CudaAddress, size_t, CudaStream)) \
-  X(copy_to_host, cuMemcpyDtoHAsync_v2, (void*, CudaAddress, size_t, CudaStream))      \
-  X(fill, cuMemsetD8Async, (CudaAddress, unsigned char, size_t, CudaStream))           \
-  X(stream_create, cuStreamCreateWithPriority, (CudaStream*, unsigned, int))           \
-  X(stream_destroy, cuStreamDestroy_v2, (CudaStream))                                  \
-  X(stream_synchronise, cuStreamSynchronize, (CudaStream))                             \
-  X(event_create, cuEventCreate, (CudaEvent*, unsigned))                               \
-  X(event_destroy, cuEventDestroy_v2, (CudaEvent))                                     \
-  X(event_record, cuEventRecord, (CudaEvent, CudaStream))                              \
+#define CUDA_CALLS(X)                                                                     \
+  X(initialise, cuInit, (unsigned))                                                       \
+  X(device_name, cuDeviceGetName, (char*, int, int))                                      \
+  X(retain, cuDevicePrimaryCtxRetain, (CudaContext*, int))                                \
+  X(set_current, cuCtxSetCurrent, (CudaContext))                                          \
+  X(allocate, cuMemAlloc_v2, (CudaAddress*, size_t))                                      \
+  X(release, cuMemFree_v2, (CudaAddress))                                                 \
+  X(host_allocate, cuMemHostAlloc, (void**, size_t, unsigned))                            \
+  X(host_free, cuMemFreeHost, (void*))                                                    \
+  X(copy_within, cuMemcpyDtoDAsync_v2, (CudaAddress, CudaAddress, size_t, CudaStream))    \
+  X(copy_to_host, cuMemcpyDtoHAsync_v2, (void*, CudaAddress, size_t, CudaStream))         \
+  X(copy_from_host, cuMemcpyHtoDAsync_v2, (CudaAddress, const void*, size_t, CudaStream)) \
+  X(fill, cuMemsetD8Async, (CudaAddress, unsigned char, size_t, CudaStream))              \
+  X(stream_create, cuStreamCreateWithPriority, (CudaStream*, unsigned, int))              \
+  X(stream_destroy, cuStreamDestroy_v2, (CudaStream))                                     \
+  X(stream_synchronise, cuStreamSynchronize, (CudaStream))                                \
+  X(event_create, cuEventCreate, (CudaEvent*, unsigned))                                  \
+  X(event_destroy, cuEventDestroy_v2, (CudaEvent))                                        \
+  X(event_record, cuEventRecord, (CudaEvent, CudaStream))                                 \
   X(event_synchronise, cuEventSynchronize, (CudaEvent))
 
 static struct {
