@@ -326,6 +326,22 @@ TEST_P(DeviceFailure, a_copy_that_is_refused_later_is_saved_through_the_host) {
   }
 }
 
+// Without checksums nothing but a snapshot needs room.
+TEST_P(DeviceFailure, a_copy_that_is_refused_later_is_taken_before_the_stream_goes_on) {
+  if (GetParam() == ArrayMode::log) GTEST_SKIP() << "log mode needs checksums";
+  ArrayShape plain = shape_;
+  plain.checksums = false;
+  gpu_.leave(100);
+  DevicePoolTest::start(plain, buffer_);
+  void* const stream = gpu_.make_stream();
+  ASSERT_TRUE(pool_->set_stream(gpu_.named(stream)).ok());
+  gpu_.set_no_registering(true);
+  commit_four_beside(stream);
+  gpu_.set_no_registering(false);
+  gpu_.leave_enough();
+  EXPECT_EQ(DevicePoolTest::after_crash(plain), words_of(4));
+}
+
 // It can't be that, but nothing would say so.
 TEST_P(DeviceFailure, a_kernel_that_does_nothing_loses_no_change) {
   for (const char* const kernel : {"perdure_page_sums", "perdure_list_changed"}) {
