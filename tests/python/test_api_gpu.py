@@ -4,14 +4,16 @@ as a process that has a driver once has it for good."""
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 from textwrap import dedent
 
 import pytest
 
-from conftest import BUILD, ROOT
+from conftest import BUILD, ROOT, in_this_process
 
 CUDA, HIP = "libcuda.so.1", "libamdhip64.so.6"
 
@@ -118,6 +120,59 @@ def test_what_a_gpu_has_comes_back(tmp_path, mode, dtype, driver):
         tmp_path / "pool",
         driver,
     )
+
+
+def _shown(pool: Path) -> tuple[dict, list]:
+    """What the command says of a pool that was made at another time, and its arrays' elements."""
+    shown = in_this_process("pool", "show", "--json", pool)
+    assert shown.code == 0, shown.err
+    document = json.loads(shown.out.decode().replace(str(pool), "POOL"))
+    for known_by, of in [("job_id", document), ("created_ns", document)]:
+        assert of.pop(known_by)
+    for file in document["rank_files"]:
+        assert file.pop("committed_ns")
+    dumped = [in_this_process("pool", "dump", pool, name, "-o", "-") for name in ("u", "v")]
+    assert all(each.code == 0 for each in dumped), dumped
+    return document, [each.out for each in dumped]
+
+
+@pytest.mark.parametrize("driver", [CUDA, HIP])
+def test_a_pool_says_nothing_of_where_its_arrays_were(tmp_path, driver):
+    pools = [tmp_path / "on GPU" / "pool", tmp_path / "on processor" / "pool"]
+    for pool in pools:
+        pool.parent.mkdir()
+        run(
+            """
+            class OnHost:
+                def __init__(self, contents):
+                    self.buffer = contents
+                def set(self, contents):
+                    self.buffer[:] = contents
+
+            def contents(step):
+                return (np.arange(90 * 300) // 7 * (step + 1.0)).reshape(90, 300)
+
+            on_gpu = "on GPU" in path
+            kind = OnDevice if on_gpu else OnHost
+            with perdure.open(path, job="a") as pool:
+                kept = []
+                for name, mode in (("u", "copy"), ("v", "log")):
+                    memory = kind(contents(0))
+                    buffer = memory if on_gpu else memory.buffer
+                    pool.array(name, (90, 300), mode=mode, buffer=buffer)
+                    kept.append(memory)
+                pool.restart()
+                for step in range(1, 6):
+                    for number, memory in enumerate(kept):
+                        memory.set(contents(step + 10 * number))
+                    pool.commit()
+            """,
+            pool,
+            driver,
+        )
+    (on_gpu, elements), (on_processor, same_elements) = (_shown(pool) for pool in pools)
+    assert on_gpu == on_processor
+    assert elements == same_elements and all(len(each) >= 90 * 300 * 8 for each in elements)
 
 
 @pytest.mark.parametrize("driver", [CUDA, HIP])
