@@ -6,7 +6,9 @@
 //     gpu driver
 //
 // The second form says which driver there is, and no more. A case is copy, copy-snapshot, log-1,
-// log-100, restart, fti-way or bus. The program's stream computes by copies within the device.
+// log-100, restart, fti-way or bus. The program's stream computes by copies within the device. With
+// host and host-driver the array is in memory of the host; host loads no driver, and host-driver
+// one that it makes no use of.
 // Prints a line "sample METRIC VALUE" for each round, and "wrong N" of what was read back; exits
 // with 3 and a sentence where there is no GPU.
 #include "gpu_driver.h"
@@ -289,6 +291,50 @@ static void measure_bus(const Bench* bench) {
   printf("wrong 0\n");
 }
 
+// ---- A program whose array is in memory of the host
+
+// How many mappings this process has of a GPU's driver.
+static int driver_mappings(void) {
+  FILE* const maps = fopen("/proc/self/maps", "re");
+  char line[4352];
+  int found = 0;
+  if (maps == NULL) exit(1);
+  while (fgets(line, sizeof line, maps) != NULL) {
+    found += strstr(line, "libcuda.so") != NULL || strstr(line, "libamdhip64.so") != NULL ? 1 : 0;
+  }
+  fclose(maps);
+  return found;
+}
+
+// Of the tests' driver, which counts them; 0 of another one, or without any.
+static unsigned long long driver_calls(void) {
+  uint64_t (*calls)(const char*) = NULL;
+  void* const found = dlsym(dlopen(NULL, RTLD_NOW), "fake_cuda_calls");
+  memcpy(&calls, &found, sizeof found);
+  return calls == NULL ? 0 : (unsigned long long)calls(NULL);
+}
+
+static int measure_on_host(Bench* bench, int has_driver) {
+  if (has_driver) open_driver();
+  unsigned char* const buffer = malloc(bench->bytes);
+  if (buffer == NULL) exit(1);
+  memset(buffer, bench->byte, bench->bytes);
+  const Kept kept = open_pool(bench, PERDURE_COPY, buffer);
+  for (int i = 0; i < 3; i++) check(perdure_commit(kept.pool, NULL));
+  const unsigned long long calls = driver_calls();
+  for (int round = 0; round < bench->rounds; round++) {
+    memset(buffer, ++bench->byte, bench->bytes);
+    const double began = milliseconds();
+    check(perdure_commit(kept.pool, NULL));
+    sample("commit_ms_per_GB", (milliseconds() - began) / bench->gigabytes);
+  }
+  printf("calls %llu\nlibraries %d\n", driver_calls() - calls, driver_mappings());
+  check(perdure_close(kept.pool));
+  free(buffer);
+  compare_on_host(bench, PERDURE_COPY);
+  return 0;
+}
+
 // ---- All
 
 static size_t bytes_of(const char* text) {
@@ -331,6 +377,8 @@ int main(int argc, char** argv) {
                  .stride = 1,
                  .byte = 1};
   bench.gigabytes = (double)bench.bytes / 1e9;
+  const int has_driver = strcmp(argv[1], "host-driver") == 0;
+  if (has_driver || strcmp(argv[1], "host") == 0) return measure_on_host(&bench, has_driver);
   open_driver();
   OK(cu.stream_create(&bench.program, CUDA_STREAM_OF_ITS_OWN, -5));
   OK(cu.allocate(&bench.live, bench.bytes));

@@ -12,7 +12,14 @@ with CUDA. Pools and files are on tmpfs. All is per GB (10^9 bytes) of state.
                         compared each block with the checksum that the GPU had made; PyTorch's
                         ways: after a load, of tensors that the program changed while they saved
 
-On the tests' driver without a GPU only `wrong` is reported: times would say nothing of a GPU.
+The case `processor` is a program whose array is in memory of the host:
+
+    libraries           of a GPU's driver in a process that has not loaded one
+    calls               of the driver in commits, where the program has loaded it, and has its array
+                        in memory of the host; the tests' driver counts them
+    commit_time_ratio   of the latter over the former, by turns
+
+On the tests' driver without a GPU no other times are reported: they would say nothing of a GPU.
 """
 
 from __future__ import annotations
@@ -22,7 +29,7 @@ import os
 import statistics
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -42,7 +49,10 @@ _TARGETS = {
     ("log-1", "durable_ms_per_GB"): 0.7,
     ("restart", "blocked_ms_per_GB"): 40.0,
     ("torch", "blocked_ms_per_GB"): 1.0,
+    ("processor", "commit_time_ratio"): 1.03,
 }
+_PAIRS = 5  # of programs without the driver and with it
+_HOST_COMMITS = 9
 _FAKE = "a driver without a GPU: nothing is measured"
 
 
@@ -67,12 +77,15 @@ def measure(quick: bool) -> Iterator[Fact]:
     rounds = 2 if is_fake else 3 if quick else 9
     with pool_directory() as place, huge_page_directory(place):
         ways = _ways_of_torch(is_fake)
-        with progress("bench gpu", len(_CASES) + len(ways)) as advance:
+        with progress("bench gpu", _PAIRS + len(_CASES) + len(ways)) as advance:
             bus: list[float] = []
+            more = {"device": device}
+            yield from _processor(place / "state", size_bytes, is_fake, advance, more)
             for case in _CASES:
-                samples, wrong = _run(case, place / "state", size_bytes, rounds)
+                samples, counts = _run(case, place / "state", size_bytes, rounds)
                 bus = samples.get("transfer_ms_per_GB", bus)
                 more = {"device": device, "emulated": _FAKE} if is_fake else {"device": device}
+                wrong = counts["wrong"]
                 yield Fact.of("gpu", case, "wrong", [wrong], "bytes", 0, operator.le, more)
                 if not is_fake:
                     yield from _facts(case, samples, bus, more)
@@ -93,21 +106,47 @@ def _bytes(quick: bool, is_fake: bool) -> int:
     return 3 << 20 if is_fake else (1 << 30 if quick else 6 << 30)
 
 
-def _run(case: str, place: Path, size_bytes: int, rounds: int) -> tuple[dict, int]:
-    """The samples of one case, by metric, and how many bytes were wrong."""
+def _processor(
+    place: Path, size_bytes: int, is_fake: bool, advance: Callable[[], None], more: dict
+) -> Iterator[Fact]:
+    """What a program without arrays on a GPU has of it."""
+    counts = {"wrong": 0, "libraries": 0, "calls": 0}
+    ratios = []
+    for _ in range(_PAIRS):
+        alone, without = _run("host", place, size_bytes, _HOST_COMMITS)
+        beside, loaded = _run("host-driver", place, size_bytes, _HOST_COMMITS)
+        if loaded["libraries"] == 0:
+            raise ProgramFailed("bench_gpu host-driver found no driver in its own process")
+        counts["wrong"] += without["wrong"] + loaded["wrong"]
+        counts["libraries"] += without["libraries"]
+        counts["calls"] += loaded["calls"]
+        times = [statistics.median(each["commit_ms_per_GB"]) for each in (beside, alone)]
+        ratios.append(times[0] / times[1])
+        advance()
+    for metric, value in counts.items():
+        unit = "bytes" if metric == "wrong" else ""
+        yield Fact.of("gpu", "processor", metric, [value], unit, 0, operator.le, more)
+    target = None if is_fake else _TARGETS["processor", "commit_time_ratio"]
+    yield Fact.of("gpu", "processor", "commit_time_ratio", ratios, "", target, more=more)
+
+
+def _run(
+    case: str, place: Path, size_bytes: int, rounds: int
+) -> tuple[dict[str, list[float]], dict[str, int]]:
+    """The samples of one case, by metric, and what it counted: how many bytes were wrong."""
     command = [find_program("bench_gpu"), case, place, size_bytes, rounds]
     samples: dict[str, list[float]] = {}
-    wrong = None
+    counts: dict[str, int] = {}
     for line in run_lines([str(word) for word in command]):
         words = line.split()
         if words[:1] == ["sample"]:
             samples.setdefault(words[1], []).append(float(words[2]))
-        elif words[:1] == ["wrong"]:
-            wrong = int(words[1])
+        elif words[:1] in (["wrong"], ["calls"], ["libraries"]):
+            counts[words[0]] = int(words[1])
     gpu_torch.clear(place)
-    if wrong is None:
+    if "wrong" not in counts:
         raise ProgramFailed(f"bench_gpu {case} did not say whether what it read back was right")
-    return samples, wrong
+    return samples, counts
 
 
 def _facts(

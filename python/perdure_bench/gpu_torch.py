@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -43,15 +43,16 @@ def measure(
     size_bytes: int,
     rounds: int,
     device: str = "cuda",
+    tensors: int = 16,
 ) -> tuple[dict[str, list[float]], int]:
-    """Samples, and how many bytes were wrong. Another device than CUDA's has no streams."""
+    """Samples, and how many bytes were wrong. Another device than CUDA's has no streams. Many
+    tensors are of sizes as a model has them: few have most of it."""
     import torch
 
     wait = torch.cuda.synchronize if device == "cuda" else lambda: None
-    tensors = 16
-    elements = size_bytes // tensors // 4
-    state = {f"t{i}": torch.zeros(elements, device=device) for i in range(tensors)}
-    gigabytes = tensors * elements * 4 / 1e9
+    counts = _elements(size_bytes // 4, tensors)
+    state = {f"t{i}": torch.zeros(count, device=device) for i, count in enumerate(counts)}
+    gigabytes = sum(counts) * 4 / 1e9
     samples: dict[str, list[float]] = {"blocked_ms_per_GB": [], "durable_ms_per_GB": []}
     wrong = 0
     with saver(state, place) as way:
@@ -70,21 +71,31 @@ def measure(
                 samples["blocked_ms_per_GB"].append(blocked / 1e6 / gigabytes)
                 samples["durable_ms_per_GB"].append(durable / 1e6 / gigabytes)
             if number in (0, rounds):
-                wrong += _wrong_bytes(way.load(), number, tensors)
+                wrong += _wrong_bytes(way.load(), number, counts)
     return samples, wrong
+
+
+def _elements(all_of_them: int, tensors: int) -> list[int]:
+    """Of each: the same, or of many the fewer the more tensors have so many; at least one."""
+    if tensors <= 16:
+        return [all_of_them // tensors] * tensors
+    weights = [1 / (1 + place * 37 % tensors) for place in range(tensors)]  # in no order of size
+    return [max(1, int(all_of_them * weight / sum(weights))) for weight in weights]
 
 
 def _fill(state: Mapping[str, Any], number: int) -> None:
     for place, tensor in enumerate(state.values()):
-        tensor.fill_(number * 16 + place + 1)
+        tensor.fill_(number * len(state) + place + 1)
 
 
-def _wrong_bytes(found: Mapping[str, Any], number: int, tensors: int) -> int:
-    """Of what _fill() had given to so many tensors."""
+def _wrong_bytes(found: Mapping[str, Any], number: int, counts: Sequence[int]) -> int:
+    """Of what _fill() had given to tensors of so many elements; all of one that is not so long."""
     wrong = 0
-    for place in range(tensors):
+    for place, count in enumerate(counts):
         tensor = found[f"t{place}"]
-        wrong += int((tensor != number * 16 + place + 1).sum()) * tensor.element_size()
+        value = number * len(counts) + place + 1
+        same = int((tensor == value).sum()) if tensor.numel() == count else 0
+        wrong += (count - same) * tensor.element_size()
     return wrong
 
 
@@ -176,6 +187,7 @@ def _alone(place: Path) -> Iterator[None]:
 
 WAYS: Mapping[str, Way] = {
     "torch": partial(measure, checkpoint),
+    "torch-500": partial(measure, checkpoint, tensors=500),
     "torch-dcp": partial(measure, pool_writer),
     "torch-save": partial(measure, torch_save),
     "dcp-async": partial(measure, dcp_async),

@@ -37,16 +37,33 @@ def _facts(printed: str) -> list[dict]:
     return [json.loads(line) for line in printed.splitlines() if line.startswith("{")]
 
 
+def _parts(facts: list[dict]) -> tuple[list[dict], list[dict]]:
+    """Those of the processor, and the others."""
+    processor = [fact for fact in facts if fact["case"] == "processor"]
+    return processor, [fact for fact in facts if fact["case"] != "processor"]
+
+
 def test_every_case_brings_back_what_was_committed_and_nothing_is_called_measured():
     done = _run("./perdure", "bench", "gpu", "--json", BENCH_CUDA_DRIVER=FAKE)
     assert done.returncode == 0, done.stderr
-    facts = _facts(done.stdout)
+    processor, facts = _parts(_facts(done.stdout))
     assert [fact["case"] for fact in facts] == list(CASES)
     reported = {(fact["metric"], fact["value"], fact["holds"]) for fact in facts}
     assert reported == {("wrong", 0, True)}
     assert all(fact["device"].startswith("fake: ") for fact in facts)
     assert all("nothing is measured" in fact["emulated"] for fact in facts)
-    assert "torch, torch-dcp, torch-save, dcp-async are skipped: " in done.stderr
+    assert "torch, torch-500, torch-dcp, torch-save, dcp-async are skipped: " in done.stderr
+    counted = {fact["metric"]: (fact["value"], fact["holds"]) for fact in processor}
+    assert counted.pop("commit_time_ratio")[1] is None  # of this driver nothing is claimed
+    assert counted == dict.fromkeys(["wrong", "libraries", "calls"], (0, True))
+
+
+def test_a_program_whose_arrays_are_on_the_processor_is_counted_as_it_is(tmp_path):
+    # With the driver there from the start, which the program has not loaded itself.
+    done = _run(BUILD / "bench/bench_gpu", "host", tmp_path / "pool", 100_000, 2, LD_PRELOAD=FAKE)
+    assert done.returncode == 0, done.stderr
+    counts = dict(line.split() for line in done.stdout.splitlines() if len(line.split()) == 2)
+    assert int(counts["libraries"]) > 0 and counts["calls"] == "0" and counts["wrong"] == "0"
 
 
 def test_without_a_gpu_there_is_a_sentence():
@@ -72,13 +89,17 @@ def test_what_is_durable_is_compared_with_the_bus(durable, holds):
 
 
 @pytest.mark.skipif(PYTHON is None, reason="needs PyTorch, as test_torch.py")
-@pytest.mark.parametrize("way", ["checkpoint", "pool_writer", "torch_save", "dcp_async"])
-def test_what_pytorch_saved_is_compared_with_what_was_there(memory_path, way):
-    run_torch(f"way = '{way}'" + """
+@pytest.mark.parametrize(
+    "way, tensors",
+    [("checkpoint", 16), ("checkpoint", 500), ("pool_writer", 16), ("pool_writer", 500),
+     ("torch_save", 16), ("dcp_async", 16)],
+)  # fmt: skip
+def test_what_pytorch_saved_is_compared_with_what_was_there(memory_path, way, tensors):
+    run_torch(f"way, tensors = '{way}', {tensors}" + """
 from contextlib import contextmanager
 from perdure_bench import gpu_torch as gpu
 
-samples, wrong = gpu.measure(getattr(gpu, way), path, 1 << 20, 3, "cpu")
+samples, wrong = gpu.measure(getattr(gpu, way), path, 1 << 20, 3, "cpu", tensors)
 assert wrong == 0, wrong
 assert {name: len(values) for name, values in samples.items()} == {
     "blocked_ms_per_GB": 3, "durable_ms_per_GB": 3}
@@ -91,8 +112,10 @@ def late(state, place):
         yield gpu.Saver(lambda: None, lambda: (of.save(), of.settle()), of.load)
 
 gpu.clear(path)
-_, wrong = gpu.measure(late, path, 1 << 20, 3, "cpu")
-assert wrong == 2 << 20, wrong  # of the first round and of the last
+_, wrong = gpu.measure(late, path, 1 << 20, 3, "cpu", tensors)
+counts = gpu._elements(1 << 18, tensors)
+assert len(counts) == tensors and (len(set(counts)) > 200) == (tensors == 500)
+assert wrong == 8 * sum(counts), wrong  # of the first round and of the last
 """, memory_path / "state")  # fmt: skip
 
 
@@ -101,9 +124,10 @@ def test_the_check_of_a_gpu_runs_all_of_its_steps():
                 GPU_CHECK_BYTES=1_000_000)  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     facts = _facts(done.stdout)
-    assert all(fact["holds"] for fact in facts)
+    assert all(fact["holds"] for fact in facts if fact["metric"] != "commit_time_ratio")
     cases = [fact["case"] for fact in facts]
     assert cases[0] == "sums of blocks" and cases[-len(CASES) :] == list(CASES)
+    assert "processor" in cases
     assert "gpu_check: tensors of PyTorch" in done.stdout and "torch_check: skipped" in done.stdout
     kills = [fact["n"] for fact in facts if fact["case"].startswith("kills in a DMA")]
     assert kills == [4, 4]
