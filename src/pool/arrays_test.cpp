@@ -9,6 +9,7 @@
 #include "pool/block_checksum.hpp"
 #include "pool/extents.hpp"
 #include "pool/testing/pool_fixture.hpp"
+#include "pool/testing/words.hpp"
 #include "test_seed.hpp"
 
 namespace perdure {
@@ -37,6 +38,36 @@ class Arrays : public PoolTest {
     ASSERT_TRUE(committed.ok()) << committed.status().message();
   }
 };
+
+// As if another array had been damaged, or a file was missing that the program then brings back.
+TEST_F(Arrays, that_are_new_keep_what_buffers_hold_when_a_restart_fails_and_the_next_succeeds) {
+  for (const ArrayMode mode : {ArrayMode::copy, ArrayMode::log}) {
+    pool_.reset();
+    image_.clear();
+    open();
+    Words given = words_of(1, 1000);
+    Words other(1000);
+    ArrayOptions options;
+    options.keep_contents = true;
+    options.buffer = given.data();
+    ASSERT_NE(array("u", shape(mode), options), nullptr) << status_.message();
+    options.buffer = other.data();
+    VersionedArray* const lost = array("v", shape(mode), options);
+    ASSERT_NE(lost, nullptr) << status_.message();
+    lost->lose_buffer("freed");
+    EXPECT_EQ(pool_->restart().status().code(), Code::wrong_state);
+    ASSERT_TRUE(pool_->close_array(lost, false).ok());
+    restart(0);
+    EXPECT_EQ(given, words_of(1, 1000));
+    commit();
+    crash();
+    open();
+    VersionedArray* const held = array("u", shape(mode));
+    ASSERT_NE(held, nullptr) << status_.message();
+    restart(1);
+    EXPECT_EQ(std::memcmp(held->consistent(), given.data(), 8000), 0);
+  }
+}
 
 TEST_F(Arrays, parts_of_one_name_are_arrays_of_their_own) {
   open();

@@ -33,7 +33,10 @@ Status Pool::make_recovered_newest(const std::function<Status()>& when_newest) {
 
 Result<std::uint64_t> Pool::restart() {
   auto version = change_ && change_->old().version() != 0 ? restart_changed() : restart_now();
-  if (!version.ok()) run_page_.set_refused(version.status());
+  if (version.ok()) return version;
+  run_page_.set_refused(version.status());
+  if (restarted()) return version;
+  for (auto& [number, open] : next_.arrays()) open.array->undo_start();
   return version;
 }
 

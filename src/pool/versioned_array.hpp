@@ -134,6 +134,10 @@ class VersionedArray {
   // A new array, or one that the restored version lacks: buffer and copies are zero, except those
   // that are named. Flush mode then keeps what it has.
   Status start_empty(const ArrayEntry& entry);
+  // The pool did not restart after all: what the program gave is what a new array begins with.
+  void undo_start() {
+    if (life_ == Life::started) life_ = Life::opened;
+  }
   // A new array that has contents from elsewhere: `fill` stores them, all of them or after
   // clear_first(). Nothing of it need be durable: the next version has it.
   Status start_filled(const ArrayEntry& entry, const std::function<Status(VersionedArray&)>& fill);
