@@ -17,6 +17,7 @@
 #include "base/agreement.hpp"
 #include "base/testing/thread_group.hpp"
 #include "pmem/testing/crash_device.hpp"
+#include "pool/box_note.hpp"
 #include "pool/pool.hpp"
 #include "test_seed.hpp"
 
@@ -280,6 +281,32 @@ TEST(Mismatch, is_not_said_of_a_rank_that_only_fails) {
               group.rank() == 0 ? Code::no_space : Code::peer_failed);
     EXPECT_EQ(rank.pool->restore(7).code(), Code::not_found);
     EXPECT_EQ(commit(rank, 1).code(), Code::ok);
+  });
+}
+
+// An array that is closed has a box in the versions that come, too.
+TEST(Mismatch, is_not_said_of_a_rank_that_can_not_open_an_array_which_keeps_its_box_then) {
+  ThreadJob job(2);
+  job.run([&](ThreadGroup& group) {
+    Rank rank;
+    ASSERT_TRUE(open(rank, group).ok());
+    ASSERT_TRUE(rank.pool->restart().ok());
+    const ArrayShape shape{ArrayType::int64, ArrayMode::copy, true, {words}};
+    const GlobalBox box{{2 * words}, {words * group.rank()}};
+    const GlobalBox other{{4 * words}, {words}};
+    const auto made = rank.pool->open_array_on_all("v", shape, {}, Status::success(), box);
+    ASSERT_TRUE(made.ok()) << made.status().message();
+    ASSERT_TRUE(commit(rank, 1).ok());
+    ASSERT_TRUE(rank.pool->close_array(made.value(), false).ok());
+    const Status own = group.rank() == 0 ? Status(Code::no_space, "full") : Status::success();
+    EXPECT_FALSE(rank.pool->open_array_on_all("v", shape, {}, own, other).ok());
+    ASSERT_TRUE(commit(rank, 2).ok());
+    Rank again;
+    ASSERT_TRUE(open(again, group, image_of(rank)).ok());
+    const GlobalBoxes boxes = boxes_of(again.pool->chosen());
+    ASSERT_EQ(boxes.size(), 1U);
+    EXPECT_EQ(boxes.begin()->second.first, box.first);
+    EXPECT_EQ(boxes.begin()->second.global_shape, box.global_shape);
   });
 }
 

@@ -45,6 +45,18 @@ void NextVersion::forget_box(const std::string& name, std::uint32_t part) {
   put_box(catalogue_, name, part, nullptr);
 }
 
+std::optional<GlobalBox> NextVersion::noted_box(const std::string& name, std::uint32_t part) const {
+  const GlobalBoxes noted = boxes_of(catalogue_);
+  const auto found = noted.find({name, part});
+  return found == noted.end() ? std::nullopt : std::optional(found->second);
+}
+
+void NextVersion::undo_box(const std::string& name, std::uint32_t part,
+                           const std::optional<GlobalBox>& before) {
+  boxes_.erase({name, part});
+  put_box(catalogue_, name, part, before ? &*before : nullptr);
+}
+
 void NextVersion::put_boxes(Catalogue& catalogue) const {
   for (const auto& [array, box] : boxes_) put_box(catalogue, array.first, array.second, &box);
 }

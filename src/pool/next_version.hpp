@@ -14,6 +14,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "base/status.hpp"
@@ -57,6 +58,10 @@ class NextVersion {
   // Code::invalid_argument, or what `room` says: then it has none.
   Status set_box(const VersionedArray& array, GlobalBox box, const CheckRoom& room);
   void forget_box(const std::string& name, std::uint32_t part);
+  // As the next version has it now; and as it was then, whatever was set since.
+  std::optional<GlobalBox> noted_box(const std::string& name, std::uint32_t part) const;
+  void undo_box(const std::string& name, std::uint32_t part,
+                const std::optional<GlobalBox>& before);
 
   // Scalars, files and the names of arrays that are not open are what they are now. `room`: where
   // there is none for the names, there are none, as they are for people alone.

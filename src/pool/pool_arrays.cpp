@@ -112,6 +112,7 @@ Result<VersionedArray*> Pool::open_array_on_all(const std::string& name, const A
                                                 const ArrayOptions& options, const Status& local,
                                                 const std::optional<GlobalBox>& box) {
   const CollectiveCall call(group_, "the opening of an array on all ranks");
+  const auto box_before = box ? next_.noted_box(name, options.part) : std::nullopt;
   auto opened = local.ok() ? open_array(name, shape, options) : Result<VersionedArray*>(local);
   Status own = opened.status();
   if (own.ok() && box) own = set_box(*opened.value(), *box);
@@ -121,7 +122,7 @@ Result<VersionedArray*> Pool::open_array_on_all(const std::string& name, const A
   if (opened.ok()) {  // the file may have grown, which the next array will use
     const OpenArrays::OpenArray undone = next_.arrays().take(*opened.value(), restarted());
     if (!undone.known) next_.arrays().erase_entry(undone.entry);
-    if (box) next_.forget_box(name, options.part);
+    if (box) next_.undo_box(name, options.part, box_before);
   }
   return all;
 }
