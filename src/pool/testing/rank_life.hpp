@@ -1,0 +1,596 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The random life of one rank's part of a pool, beside what each version must hold of it: arrays
+// of every way in which changes are found, and scalars.
+//
+// Sizes change, also several times while a version is saved; buffers of the program move, or go and
+// come back at the same address with other contents; commits fail; versions are restored, in place
+// of the restart too; arrays come and go. What all ranks do together is drawn by the caller, whose
+// calls of accept(), take() and the like say how it ended. Expectations that fail are GoogleTest's.
+//
+// Threads: one at a time.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "device/testing/fake_gpu.hpp"
+#include "pmem/testing/crash_device.hpp"
+#include "pool/pool.hpp"
+#include "pool/testing/words.hpp"
+#include "pool/written_tracker.hpp"
+
+namespace perdure {
+
+struct LifeKind {
+  ArrayMode mode;
+  bool checksums = true;
+  bool marks = false;
+  bool compare = false;
+  TrackerKind tracker = TrackerKind::chosen;
+  bool gpu = false;  // its buffer may be memory of a GPU
+};
+inline constexpr LifeKind life_kinds[] = {
+    {ArrayMode::copy, true},
+    {ArrayMode::copy, false},
+    {ArrayMode::log, true},
+    {ArrayMode::log, false},
+    {ArrayMode::log, true, false, false, TrackerKind::kernel},
+    {ArrayMode::log, false, false, false, TrackerKind::kernel},
+    {ArrayMode::log, true, false, false, TrackerKind::faults},
+    {ArrayMode::log, false, false, false, TrackerKind::faults},
+    {ArrayMode::log, true, true},
+    {ArrayMode::log, false, true},
+    {ArrayMode::log, true, false, true},
+    {ArrayMode::twin, true},
+    {ArrayMode::twin, false},
+    {ArrayMode::copy, true, false, false, TrackerKind::chosen, true},
+    {ArrayMode::copy, false, false, false, TrackerKind::chosen, true},
+    {ArrayMode::log, true, false, false, TrackerKind::chosen, true},
+};
+
+// Memory of the program, of which one of three places is the buffer: two begin at pages. With a
+// `gpu`, memory of that as well.
+class LifePlaces {
+ public:
+  static constexpr std::uint64_t bytes = std::uint64_t{128} << 10U;
+  explicit LifePlaces(FakeGpu* gpu)
+      : at_(::mmap(nullptr, 3 * bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)),
+        gpu_(gpu) {
+    EXPECT_NE(at_, MAP_FAILED);
+    if (gpu != nullptr) on_gpu_ = gpu->allocate(3 * bytes);
+  }
+  ~LifePlaces() {
+    ::munmap(at_, 3 * bytes);
+    if (gpu_ != nullptr) gpu_->free(on_gpu_);
+  }
+  LifePlaces(const LifePlaces&) = delete;
+  LifePlaces& operator=(const LifePlaces&) = delete;
+  std::int64_t* of(std::uint64_t place) const {
+    return reinterpret_cast<std::int64_t*>(static_cast<std::byte*>(at_) + place * bytes +
+                                           (place == 2 ? 24 : 0));
+  }
+  std::byte* of_gpu(std::uint64_t place) const {
+    return on_gpu_ + place * bytes + (place == 2 ? 24 : 0);
+  }
+
+ private:
+  void* at_;
+  FakeGpu* gpu_;
+  std::byte* on_gpu_ = nullptr;
+};
+
+// An array of a life, and what it must hold.
+struct LifeArray {
+  std::string name;
+  LifeKind kind{};
+  VersionedArray* array = nullptr;  // null: it is closed
+  bool held_by_head = false;        // as this array, not as one of its name before
+  bool in_commit = false;           // under way
+  bool in_version = false;          // that it makes
+  bool closing = false;             // it was closed, and its commit is under way
+  bool erased = false;              // by that
+  bool is_lost = false;             // what it has as its buffer is not there
+  bool is_given = false;            // its buffer is the program's
+  std::byte* on_gpu = nullptr;      // that, if it is a GPU's
+  Words now;                        // what may be read
+  Words working;                    // twin: what is being written
+  Words saved;                      // by the commit under way
+  std::uint64_t rows = 0;           // twin: how it is written
+  std::map<std::uint64_t, Words> versions;
+  std::unique_ptr<LifePlaces> places;
+
+  bool is_twin() const { return kind.mode == ArrayMode::twin; }
+};
+
+// A variable of the program, and what versions must hold of it.
+struct LifeScalar {
+  std::string name;
+  std::int64_t value = 0;
+  std::int64_t now = 0;  // what it must be
+  bool is_bound = false;
+  std::optional<std::int64_t> saved;  // by the commit under way
+  std::map<std::uint64_t, std::int64_t> versions;
+};
+
+// How a version is committed, on all ranks; what fails of it fails on this one.
+struct LifeCommit {
+  bool asynchronous = false;
+  bool refused = false;             // by the program
+  std::uint64_t failing_fence = 0;  // from here on; 0: none
+};
+
+class RankLife {
+ public:
+  static constexpr std::uint64_t most_words = 2600;
+
+  explicit RankLife(std::uint64_t seed, FakeGpu* gpu = nullptr) : random_(seed), gpu_(gpu) {}
+
+  std::uint64_t below(std::uint64_t end) { return random_() % end; }
+  bool one_in(std::uint64_t count) { return below(count) == 0; }
+  std::int64_t word() { return static_cast<std::int64_t>(random_()); }
+  std::uint64_t head() const { return pool_->status().version; }
+  std::vector<LifeArray>& arrays() { return arrays_; }
+  LifeArray& array(std::uint64_t index) { return arrays_[index]; }
+  bool is_staged() const { return staged_; }
+  LifeArray& some_array() { return arrays_[below(arrays_.size())]; }
+
+  // Another one begins. `staged`: all arrays can be committed while the program stores.
+  void begin(std::uint64_t arrays, bool staged) {
+    arrays_.clear();
+    arrays_.resize(arrays);
+    staged_ = staged;
+    for (std::size_t i = 0; i < arrays; ++i) {
+      arrays_[i].name = "array" + std::to_string(i);
+      do {
+        arrays_[i].kind = life_kinds[below(std::size(life_kinds))];
+      } while (!is_possible(arrays_[i].kind));
+      arrays_[i].places = std::make_unique<LifePlaces>(arrays_[i].kind.gpu ? gpu_ : nullptr);
+    }
+    scalars_ = {};
+    scalars_[0].name = "iteration";
+    scalars_[1].name = "other";
+    attempt_ = 0;
+  }
+
+  void set_pool(Pool& pool, CrashDevice& medium) {
+    pool_ = &pool;
+    medium_ = &medium;
+  }
+  void forget_pool() {
+    pool_ = nullptr;
+    medium_ = nullptr;
+    for (LifeArray& member : arrays_) member.array = nullptr;
+  }
+  // The pool was opened, at `version`.
+  void attach(std::uint64_t version, bool may_be_given) {
+    for (LifeArray& member : arrays_) {
+      member.array = nullptr;
+      member.in_commit = member.closing = member.erased = member.is_lost = false;
+      member.held_by_head = member.versions.contains(version);
+      if (!one_in(4)) open(member, may_be_given);
+    }
+    for (LifeScalar& scalar : scalars_) {
+      scalar.is_bound = false;
+      scalar.now = scalar.value;
+      if (!one_in(3)) bind(scalar);
+    }
+  }
+  // Of the version that was under way. It exists, though no call said so.
+  void take_attempt(std::uint64_t version) {
+    if (version != attempt_) return;
+    for (LifeArray& member : arrays_) {
+      member.versions.erase(version);
+      if (member.in_version) member.versions[version] = member.saved;
+    }
+    for (LifeScalar& scalar : scalars_) {
+      scalar.versions.erase(version);
+      if (scalar.saved) scalar.versions[version] = *scalar.saved;
+    }
+  }
+  std::uint64_t attempt() const { return attempt_; }
+
+  // Contents are looked at when the pool has restarted.
+  void open(LifeArray& member, bool may_be_given) {
+    if (member.array != nullptr || member.closing) return;
+    const ArrayShape of = shape_to_open(member);
+    const ArrayOptions options = options_to_open(member, of, may_be_given);
+    const auto opened = pool_->open_array(member.name, of, options);
+    ASSERT_TRUE(opened.ok()) << opened.status().message();
+    note_opened(member, opened.value());
+  }
+  // [collective] `refused`: this rank has a reason why not. Returns whether the array is open.
+  bool open_on_all(LifeArray& member, bool refused) {
+    const ArrayShape of = shape_to_open(member);
+    const ArrayOptions options = options_to_open(member, of, true);
+    const Status local = refused ? Status(Code::io_error, "refused") : Status::success();
+    const auto opened = pool_->open_array_on_all(member.name, of, options, local);
+    if (opened.ok()) note_opened(member, opened.value());
+    return opened.ok();
+  }
+
+  // It was restored. What it lacks is zero, or as it was in the beginning.
+  void take(std::uint64_t version, bool at_start) {
+    for (LifeArray& member : arrays_) {
+      member.held_by_head = member.versions.contains(version);
+      member.rows = random_();
+      if (member.array == nullptr) continue;
+      if (member.held_by_head) {
+        member.now = member.versions.at(version);
+      } else if (!at_start) {
+        std::ranges::fill(member.now, 0);
+      }
+    }
+    for (LifeScalar& scalar : scalars_) {
+      const auto found = scalar.versions.find(version);
+      if (scalar.is_bound && found != scalar.versions.end()) scalar.now = found->second;
+    }
+  }
+
+  void store(LifeArray& member) {
+    if (member.array == nullptr || !wait_for(member)) return;
+    if (member.is_twin()) return store_all_of_twin(member);
+    const std::uint64_t stores = member.now.empty() || one_in(3) ? 0 : below(20);
+    for (std::uint64_t i = 0; i < stores; ++i) {
+      const std::uint64_t at = below(member.now.size());
+      const std::uint64_t most = one_in(5) ? member.now.size() - at : 1;
+      const std::uint64_t count = 1 + below(most);
+      if (member.kind.marks) {
+        ASSERT_TRUE(member.array->mark(8 * at, 8 * count).ok());
+      }
+      for (std::uint64_t each = at; each < at + count; ++each) member.now[each] = word();
+      put(member, at, count);
+    }
+  }
+  void store_some() {
+    for (LifeArray& member : arrays_) {
+      if (one_in(2) || member.is_twin()) store(member);
+    }
+    for (LifeScalar& scalar : scalars_) {
+      if (!scalar.is_bound && one_in(8)) bind(scalar);
+      if (one_in(2)) scalar.value = scalar.now = word();
+    }
+  }
+
+  void resize_somehow(LifeArray& member) {
+    if (member.array == nullptr || staged_ || !wait_for(member)) return;
+    std::uint64_t count = some_count();
+    const std::uint64_t before = member.now.size();
+    if (one_in(2)) count = std::min(before + below(40), most_words);
+    if (one_in(3)) count = before - std::min(before, below(40));
+    if (member.on_gpu != nullptr) return move_on_gpu(member, one_in(6) ? 9000 : count);
+    if (!member.is_twin() && one_in(3)) return give_buffer(member, count);
+    resize(member, count, nullptr);
+    member.now.resize(count);
+  }
+
+  // Memory of the program goes, with which nothing can be done but to close the array.
+  void lose(LifeArray& member) {
+    member.array->lose_buffer("freed");
+    member.is_lost = true;
+  }
+  bool has_lost() const {
+    return std::ranges::any_of(arrays_, [](auto& member) { return member.is_lost; });
+  }
+  void close_lost() {
+    for (LifeArray& member : arrays_) {
+      if (member.is_lost) close(member, false);
+    }
+  }
+
+  void close(LifeArray& member, bool erase) {
+    if (member.array == nullptr) return;
+    ASSERT_TRUE(pool_->close_array(std::exchange(member.array, nullptr), erase).ok());
+    if (member.in_commit) {
+      member.closing = true;
+      member.erased = erase;
+      if (erase) member.closing = false;  // its name is free at once
+    }
+    if (erase) member.held_by_head = false;
+    member.is_lost = false;
+  }
+
+  void between_the_steps() {
+    for (std::uint64_t calls = below(5); calls > 0; --calls) {
+      LifeArray& member = some_array();
+      const std::uint64_t what = below(8);
+      if (what < 4) resize_somehow(member);
+      if (what == 4 || what == 5) store(member);
+      if (what == 6) close(member, one_in(2));
+      if (what == 7) open(member, true);
+    }
+  }
+
+  // What the next commit must make.
+  void note_contents() {
+    attempt_ = pool_->next_version();
+    for (LifeArray& member : arrays_) {
+      member.in_commit = member.array != nullptr;
+      member.closing = member.erased = false;
+      member.saved = member.is_twin() ? member.working : member.now;
+      member.in_version = member.in_commit || member.held_by_head;
+      // Closed, it stays in the version as it is in the one before.
+      if (!member.in_commit && member.held_by_head) member.saved = member.versions.at(head());
+    }
+    for (LifeScalar& scalar : scalars_) {
+      const auto held = scalar.versions.find(head());
+      scalar.saved.reset();
+      if (scalar.is_bound) {
+        scalar.saved = scalar.now;
+      } else if (held != scalar.versions.end()) {
+        scalar.saved = held->second;
+      }
+    }
+  }
+  Result<std::uint64_t> commit(const LifeCommit& how) {
+    fail_fence(how.failing_fence);
+    if (!how.asynchronous) {
+      return pool_->commit(how.refused ? Status(Code::io_error, "refused") : Status::success());
+    }
+    const Status begun = pool_->commit_begin();
+    if (begun.ok()) between_the_steps();
+    const auto committed = pool_->commit_wait();
+    EXPECT_TRUE(begun.ok() || !committed.ok());
+    return committed;
+  }
+  // Each makes the one before it durable. `ends`: draws on all ranks whether the last one is waited
+  // for now. `all_ok`: whether it is so on all.
+  Result<std::uint64_t> commit_staged_several(std::uint64_t failing_fence,
+                                              const std::function<bool()>& ends,
+                                              const std::function<bool(bool)>& all_ok) {
+    fail_fence(failing_fence);
+    auto begun = pool_->commit_staged();
+    while (all_ok(begun.ok())) {
+      between_the_steps();
+      if (ends()) return pool_->commit_wait();
+      store_some();
+      const auto number = begun.value();
+      begun = pool_->commit_staged();
+      accept(head() == number ? Result(number) : Result<std::uint64_t>(Status(Code::io_error, "")));
+      if (pool_->usable().ok()) note_contents();
+    }
+    return pool_->commit_pending() ? pool_->commit_wait() : begun;
+  }
+  void fail_fence(std::uint64_t from_here) {
+    if (from_here != 0) medium_->failing_fence = medium_->counters().fence_calls + from_here;
+  }
+  void end_failing() { medium_->failing_fence = 0; }
+  void accept(const Result<std::uint64_t>& committed) {
+    end_failing();
+    for (LifeArray& member : arrays_) {
+      if (committed.ok()) member.versions.erase(committed.value());
+      if (committed.ok() && member.in_version) {
+        member.versions[committed.value()] = member.saved;
+        if (member.in_commit && !member.erased) member.held_by_head = true;
+        const bool stays_open = member.in_commit && member.array != nullptr && !member.erased;
+        if (stays_open && member.is_twin()) member.now = member.working;
+      }
+      if (member.in_commit) member.rows = random_();
+      member.in_commit = member.closing = member.erased = false;
+    }
+    for (LifeScalar& scalar : scalars_) {
+      if (committed.ok()) scalar.versions.erase(committed.value());
+      if (committed.ok() && scalar.saved) scalar.versions[committed.value()] = *scalar.saved;
+    }
+  }
+
+  // Memory of the program that has another size in `version`.
+  bool fits(const LifeArray& member, std::uint64_t version) const {
+    const auto found = member.versions.find(version);
+    return member.array == nullptr || !member.is_given || found == member.versions.end() ||
+           found->second.size() == member.now.size();
+  }
+  bool fits(std::uint64_t version) const {
+    return std::ranges::all_of(arrays_, [&](auto& member) { return fits(member, version); });
+  }
+  void make_fit(std::uint64_t version) {
+    for (LifeArray& member : arrays_) {
+      if (fits(member, version)) continue;
+      const std::uint64_t count = member.versions.at(version).size();
+      if (member.on_gpu != nullptr && count == 0) {
+        close(member, false);  // there is no memory of a GPU without elements
+      } else if (member.on_gpu != nullptr) {
+        move_on_gpu(member, count);
+      } else {
+        resize(member, member.now.size(), nullptr);
+      }
+    }
+  }
+
+  void compare() const {
+    for (const LifeArray& member : arrays_) {
+      if (member.array == nullptr) continue;
+      ASSERT_EQ(member.array->size_bytes() / 8, member.now.size()) << member.name;
+      ASSERT_TRUE(has_now(member)) << member.name << ", kind " << kind_of(member);
+    }
+    for (const LifeScalar& scalar : scalars_) ASSERT_EQ(scalar.value, scalar.now) << scalar.name;
+  }
+  // Which arrays a version has, and of which sizes.
+  void compare_shapes(std::uint64_t version) const {
+    const auto arrays = pool_->arrays_of(version);
+    ASSERT_TRUE(arrays.ok()) << arrays.status().message();
+    std::map<std::string, std::uint64_t> found;
+    for (const ArrayEntry& entry : arrays.value()) found[entry.name] = entry.shape.extents[0];
+    std::map<std::string, std::uint64_t> held;
+    for (const LifeArray& member : arrays_) {
+      const auto of_version = member.versions.find(version);
+      if (of_version != member.versions.end()) held[member.name] = of_version->second.size();
+    }
+    ASSERT_EQ(found, held) << "version " << version;
+  }
+  // `version` was restored: all that it has.
+  void compare_restored() {
+    for (LifeArray& member : arrays_) {
+      if (member.held_by_head) open(member, false);
+    }
+    compare();
+    for (LifeArray& member : arrays_) close(member, false);
+  }
+  void close_all() {
+    for (LifeArray& member : arrays_) close(member, false);
+  }
+
+ private:
+  static std::int64_t* words(LifeArray& member) {
+    return reinterpret_cast<std::int64_t*>(member.array->working());
+  }
+  // Around 16 KiB it changes how stores are found.
+  std::uint64_t some_count() {
+    if (staged_) return 700;  // they keep their sizes
+    const std::uint64_t drawn = below(8);
+    return drawn == 0 ? 0 : drawn < 4 ? 2000 + below(100) : below(most_words);
+  }
+  bool is_possible(const LifeKind& kind) const {
+    if (kind.gpu) return gpu_ != nullptr && !staged_;
+    if (staged_) return kind.mode == ArrayMode::copy || kind.compare;
+    return kind.tracker != TrackerKind::kernel || WrittenTracker::available().ok();
+  }
+
+  ArrayShape shape_to_open(const LifeArray& member) {
+    const ArrayShape* const held = pool_->held_shape(member.name);
+    EXPECT_EQ(held != nullptr, member.held_by_head) << member.name;
+    if (held != nullptr) return *held;
+    return {ArrayType::int64, member.kind.mode, member.kind.checksums, {some_count()}};
+  }
+  ArrayOptions options_to_open(LifeArray& member, const ArrayShape& of, bool may_be_given) {
+    const LifeKind& kind = member.kind;
+    ArrayOptions options;
+    options.of_program = options.keep_contents = true;
+    options.marks = kind.marks;
+    options.compare = kind.compare;
+    options.tracker = kind.tracker;
+    options.staged = staged_;
+    const std::uint64_t count = of.extents[0];
+    const bool on_gpu = kind.gpu && count != 0 && may_be_given && !one_in(4);
+    member.is_given = on_gpu || (may_be_given && !member.is_twin() && count != 0 && one_in(3));
+    member.on_gpu = on_gpu ? member.places->of_gpu(below(3)) : nullptr;
+    member.now.assign(count, 0);
+    if (!member.is_given) return options;
+    if (on_gpu) {
+      for (std::int64_t& each : member.now) each = word();
+      gpu_->write(member.on_gpu, member.now);
+      options.buffer = member.on_gpu;
+      return options;
+    }
+    std::int64_t* const buffer = member.places->of(below(3));
+    for (std::int64_t& each : member.now) each = word();
+    std::ranges::copy(member.now, buffer);
+    options.buffer = buffer;
+    return options;
+  }
+  void note_opened(LifeArray& member, VersionedArray* array) {
+    member.array = array;
+    member.in_commit = false;
+    if (pool_->restarted() && member.held_by_head) member.now = member.versions.at(head());
+  }
+
+  // One that the head has is loaded by it if the pool has restarted.
+  void bind(LifeScalar& scalar) {
+    scalar.value = scalar.now = word();
+    const Status bound = pool_->bind_scalar(scalar.name, &scalar.value, sizeof scalar.value);
+    ASSERT_TRUE(bound.ok()) << bound.message();
+    scalar.is_bound = true;
+    const auto held = scalar.versions.find(head());
+    if (pool_->restarted() && held != scalar.versions.end()) scalar.now = held->second;
+  }
+
+  // The program may store to it.
+  bool wait_for(LifeArray& member) {
+    if (member.is_twin() && member.in_commit) return false;
+    EXPECT_TRUE(pool_->before_write(*member.array).ok());
+    return true;
+  }
+  // What it has of these words.
+  void put(LifeArray& member, std::uint64_t first, std::uint64_t count) {
+    if (count == 0) return;
+    if (member.on_gpu == nullptr) {
+      std::copy_n(&member.now[first], count, words(member) + first);
+    } else {
+      gpu_->store(member.on_gpu + 8 * first, &member.now[first], 8 * count, nullptr);
+      gpu_->synchronise();
+    }
+  }
+  // Rows past the cache, and others: each in one way, until there is a version.
+  void store_all_of_twin(LifeArray& member) {
+    member.working.resize(member.now.size());
+    for (std::int64_t& each : member.working) each = word();
+    std::mt19937_64 rows(member.rows);
+    for (std::uint64_t at = 0; at < member.working.size();) {
+      const std::uint64_t count = 1 + rows() % (member.working.size() - at);
+      if (rows() % 2 == 0) {
+        ASSERT_TRUE(member.array->write(8 * at, 8 * count, &member.working[at]).ok());
+      } else {
+        std::copy_n(&member.working[at], count, words(member) + at);
+      }
+      at += count;
+    }
+  }
+  void resize(LifeArray& member, std::uint64_t count, std::int64_t* buffer) {
+    const Status resized = pool_->resize_array(*member.array, {count}, buffer);
+    ASSERT_TRUE(resized.ok()) << resized.message();
+    member.is_given = buffer != nullptr;
+    member.rows = random_();
+  }
+  // It stays on the GPU, where it is or elsewhere; what is new there is the program's.
+  void move_on_gpu(LifeArray& member, std::uint64_t count) {
+    count = std::max<std::uint64_t>(count, 1);
+    if (one_in(2)) member.on_gpu = member.places->of_gpu(below(3));
+    const std::uint64_t kept = std::min<std::uint64_t>(count, member.now.size());
+    member.now.resize(count);
+    for (std::uint64_t at = kept; at < count; ++at) member.now[at] = word();
+    gpu_->write(member.on_gpu, member.now);
+    resize(member, count, reinterpret_cast<std::int64_t*>(member.on_gpu));
+  }
+  // Where it is, or elsewhere; or where it is, though it was freed, with other contents.
+  void give_buffer(LifeArray& member, std::uint64_t count) {
+    const bool goes = member.is_given && one_in(3);
+    const bool stays = goes || (member.is_given && one_in(2));
+    std::int64_t* const from = words(member);
+    std::int64_t* const to = stays ? from : member.places->of(below(3));
+    if (goes) member.array->lose_buffer("freed");
+    const std::uint64_t kept = goes ? 0 : std::min<std::uint64_t>(count, member.now.size());
+    if (to != from) std::copy_n(from, kept, to);
+    member.now.resize(count);
+    for (std::uint64_t at = kept; at < count; ++at) to[at] = member.now[at] = word();
+    resize(member, count, to);
+  }
+
+  bool has_now(const LifeArray& member) const {
+    const std::uint64_t count = member.now.size();
+    if (count == 0) return true;
+    if (member.on_gpu != nullptr) {
+      return gpu_->read<std::int64_t>(member.on_gpu, count) == member.now;
+    }
+    return std::memcmp(member.array->consistent(), member.now.data(), 8 * count) == 0;
+  }
+  static std::string kind_of(const LifeArray& member) {
+    const LifeKind& kind = member.kind;
+    return sentence(mode_name(kind.mode), kind.checksums ? "" : ", plain",
+                    kind.marks ? ", marks" : "", kind.compare ? ", compared" : "", ", tracker ",
+                    static_cast<int>(kind.tracker), member.is_given ? ", given" : "",
+                    member.on_gpu != nullptr ? ", on a GPU" : "");
+  }
+
+  std::mt19937_64 random_;
+  FakeGpu* gpu_;
+  Pool* pool_ = nullptr;
+  CrashDevice* medium_ = nullptr;
+  std::vector<LifeArray> arrays_;
+  std::array<LifeScalar, 2> scalars_;
+  bool staged_ = false;
+  std::uint64_t attempt_ = 0;
+};
+
+}  // namespace perdure
