@@ -99,9 +99,14 @@ class ThreadGroup final : public Group {
     ++agreements.entered;
     if (on_enter) on_enter();
     std::unique_lock<std::mutex> lock(job_.mutex_);
-    const std::uint64_t number = job_.enter(rank_, values);
+    const bool enters = !job_.ended_;  // else others would pass, for whom this rank is dead
+    const std::uint64_t number = enters ? job_.enter(rank_, values) : 0;
     job_.changed_.wait(lock, [&] { return job_.ended_ || job_.ready(number); });
-    if (!job_.ready(number)) return ThreadJob::ended_status();
+    if (!enters || !job_.ready(number)) {
+      lock.unlock();
+      if (on_ended) on_ended();
+      return ThreadJob::ended_status();
+    }
     PERDURE_TRY(take(number, values));
     ++agreements.passed;
     return Status::success();
@@ -160,6 +165,7 @@ class ThreadGroup final : public Group {
 
   Agreements agreements;
   std::function<void()> on_enter;
+  std::function<void()> on_ended;  // all_max() has met nobody
 
  private:
   // Keeps what it found out: done() may be called again.

@@ -1,0 +1,491 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Random lives of pools of several ranks (testing/rank_life.hpp), which commit together. Each rank
+// has arrays of its own, in sizes of its own. The device of one rank fails, or its program refuses;
+// ranks make calls that do not match; all processes are killed at some moment of one rank, with
+// whatever a crash leaves of the devices.
+// ctest: LABELS truth
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <mutex>
+#include <set>
+
+#include "base/testing/thread_group.hpp"
+#include "pool/testing/rank_life.hpp"
+#include "slow_tests.hpp"
+
+namespace perdure {
+namespace {
+
+using Numbers = std::set<std::uint64_t>;
+
+// What a rank knows at one moment of what a crash may lead back to.
+struct Knowledge {
+  Numbers heads;  // one of these comes back
+  Numbers must;   // these can be restored,
+  Numbers may;    // and none but these
+};
+
+Numbers both(const Numbers& one, const Numbers& other) {
+  Numbers result;
+  for (const std::uint64_t each : one) {
+    if (other.contains(each)) result.insert(each);
+  }
+  return result;
+}
+
+// What is drawn for all ranks of a run, which begins when the pool is opened.
+struct RunPlan {
+  std::uint64_t seed = 0;  // of what all ranks draw alike
+  std::uint64_t steps = 0;
+  bool is_last = false;
+  std::uint64_t killed_fence = 0;      // of the killed rank, from the opening on; 0: none
+  std::uint64_t killed_agreement = 0;  // the same
+  std::uint32_t killed_rank = 0;
+};
+
+enum class CallKind { commit, begin, restore, remove };
+
+// A rank in all runs of a life.
+class Rank {
+ public:
+  Rank(std::uint32_t number, std::uint32_t ranks, const Geometry& geometry, std::uint64_t seed)
+      : number_(number), ranks_(ranks), geometry_(geometry), life_(seed), moments_(seed + 1) {}
+
+  RankLife& life() { return life_; }
+  const Knowledge& knowledge() const { return now_; }
+  void set_knowledge(const Knowledge& of_all) { now_ = of_all; }
+
+  void run(ThreadJob& job, ThreadGroup& group, const RunPlan& plan) {
+    job_ = &job;
+    group_ = &group;
+    plan_ = plan;
+    common_.seed(plan.seed);
+    is_captured_ = false;
+    fences_ = agreements_ = 0;
+    group.on_enter = [this] {
+      if (dies() && ++agreements_ == plan_.killed_agreement) die();
+    };
+    group.on_ended = [this] { capture(); };
+    if (opens() && restarts()) live();
+    if (testing::Test::HasFailure()) job.end();
+    capture();
+    group.on_enter = group.on_ended = nullptr;
+    life_.forget_pool();
+    pool_.reset();
+    if (!testing::Test::HasFailure()) now_ = at_crash_;
+  }
+
+ private:
+  std::uint64_t common_below(std::uint64_t end) { return common_() % end; }
+  bool common_one_in(std::uint64_t count) { return common_below(count) == 0; }
+  bool is_over() const { return job_->ended() || testing::Test::HasFailure(); }
+  bool dies() const { return plan_.killed_rank == number_; }
+
+  // One of the images that a crash now could leave. The first moment counts.
+  void capture() {
+    if (is_captured_.exchange(true)) return;
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      at_crash_ = now_;
+    }
+    if (medium_ == nullptr) return;
+    medium_->for_each_image(
+        AtomicityModel::prefix, 1 + moments_() % 3, moments_(),
+        [this](std::span<const std::byte> image) { image_.assign(image.begin(), image.end()); });
+  }
+  void die() {
+    capture();
+    job_->end();
+  }
+  void watch_fences() {
+    if (plan_.killed_fence == 0) return;
+    medium_->on_fence = [this](CrashDevice&) {
+      if (dies() && ++fences_ == plan_.killed_fence) die();
+      if (job_->ended() && late_++ % 2 == 0) capture();
+    };
+  }
+
+  // The same on all ranks?
+  void expect_alike(std::uint64_t value, const char* what) {
+    std::uint64_t words[] = {value, ~value};
+    if (!group_->all_max(words).ok()) return;
+    ASSERT_EQ(words[0], ~words[1]) << what;
+  }
+  bool is_on_any(bool here) {
+    std::uint64_t words[] = {here ? 1U : 0U};
+    return !group_->all_max(words).ok() || words[0] != 0;
+  }
+
+  Numbers listed() const {
+    Numbers list;
+    for (const VersionInfo& info : pool_->versions()) list.insert(info.version);
+    return list;
+  }
+  // Nothing is under way: what the pool should have is known.
+  void settle() {
+    if (!pool_->usable().ok()) return;
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const std::uint64_t head = life_.head();
+    if (head != 0) kept_.insert(head);
+    const std::uint64_t next = pool_->next_version();
+    std::erase_if(kept_, [&](std::uint64_t v) { return v + geometry_.slots <= next; });
+    now_ = {{head}, kept_, kept_};
+  }
+  void begin_commit() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const std::uint64_t next = pool_->next_version();
+    now_.heads.insert(next);
+    now_.may.insert(next);
+    // The slot of the version after it is opened at its end.
+    std::erase_if(now_.must, [&](std::uint64_t v) { return v + geometry_.slots <= next + 1; });
+  }
+
+  bool opens() {
+    auto device = std::make_unique<CrashDevice>(std::uint64_t{4} << 20U, 64);
+    medium_ = device.get();
+    if (image_.empty()) {
+      auto region = format_region(*device, {{{1, 2}}, "test", number_, ranks_}, geometry_);
+      EXPECT_TRUE(region.ok() && format_slots(*device, region.value()).ok());
+    } else {
+      device->load(image_);
+    }
+    watch_fences();
+    auto region = check_region(*device);
+    EXPECT_TRUE(region.ok()) << region.status().message();
+    auto pool = Pool::attach(std::move(device), region.value(), *group_, {});
+    if (pool.ok()) {
+      pool_ = pool.take();
+    } else {
+      medium_ = nullptr;  // as it was
+      EXPECT_TRUE(job_->ended()) << pool.status().message();
+    }
+    return pool_ != nullptr;
+  }
+
+  // What came back is what must, on all ranks.
+  void check_found() {
+    const std::uint64_t version = life_.head();
+    ASSERT_TRUE(now_.heads.contains(version)) << "version " << version << " came back";
+    life_.take_attempt(version);
+    const Numbers list = listed();
+    for (const std::uint64_t each : list) {
+      const bool known = each == version || now_.may.contains(each);
+      ASSERT_TRUE(known) << "version " << each;
+    }
+    for (const std::uint64_t each : now_.must) {
+      const bool may_go = each + geometry_.slots <= pool_->next_version();
+      ASSERT_TRUE(may_go || list.contains(each)) << "lost: version " << each;
+    }
+    kept_ = list;
+    settle();
+  }
+  bool restarts() {
+    life_.set_pool(*pool_, *medium_);
+    check_found();
+    const std::uint64_t head = life_.head();
+    expect_alike(head, "the version that came back");
+    if (is_over()) return false;
+    const auto list = pool_->versions();
+    const bool goes_back = !list.empty() && common_one_in(4);
+    const std::uint64_t to = goes_back ? list[common_below(list.size())].version : head;
+    life_.attach(head, !goes_back);
+    if (!goes_back && common_one_in(3)) fail_to_restart();
+    if (is_over()) return false;
+    const bool fails = common_one_in(10) && common_below(ranks_) == number_;
+    if (fails) life_.fail_fence(1 + moments_() % 4);
+    if (goes_back) begin_restore(to);
+    const auto restarted = goes_back ? Result<std::uint64_t>(to) : pool_->restart();
+    const Status restored = goes_back ? pool_->restore(to) : restarted.status();
+    life_.end_failing();
+    if (job_->ended()) return false;
+    expect_alike(restored.ok() ? 1 : 0, "whether the pool restarted");
+    if (is_over() || !restored.ok()) return false;
+    EXPECT_EQ(restarted.value(), to);
+    life_.take(to, true);
+    settle();
+    return true;
+  }
+
+  // A rank, or several, had memory for an array that is gone. All can restart without that array.
+  void fail_to_restart() {
+    for (LifeArray& array : life_.arrays()) {
+      if (array.array != nullptr && array.is_given && life_.one_in(4)) life_.lose(array);
+    }
+    const bool lost = life_.has_lost();
+    if (!is_on_any(lost) || is_over()) return;
+    const auto restarted = pool_->restart();
+    life_.close_lost();
+    if (job_->ended()) return;
+    ASSERT_EQ(restarted.status().code(), lost ? Code::wrong_state : Code::peer_failed);
+  }
+
+  void live() {
+    for (std::uint64_t at = 0; at < plan_.steps && !is_over(); ++at) {
+      SCOPED_TRACE(sentence("rank ", number_, ", step ", at));
+      step();
+      if (is_over()) return;
+      expect_alike(pool_->usable().ok() ? 1 : 0, "whether the pool is usable");
+      if (is_over() || !pool_->usable().ok()) return;
+      check();
+    }
+    if (plan_.is_last && !is_over()) compare_versions();
+  }
+  void check() {
+    life_.compare();
+    ASSERT_EQ(listed(), kept_);
+    for (const std::uint64_t version : kept_) life_.compare_shapes(version);
+  }
+
+  void step() {
+    switch (common_below(12)) {
+      case 0:
+        return go_back();
+      case 1:
+        return delete_some();
+      case 2:
+        return open_somewhere();
+      case 3:
+        return mismatch();
+      case 4:
+      case 5:
+      case 6:
+        return between();
+      default:
+        return commit_somehow();
+    }
+  }
+  void between() {
+    for (std::uint64_t calls = life_.below(4); calls > 0; --calls) {
+      LifeArray& array = life_.some_array();
+      const std::uint64_t what = life_.below(7);
+      if (what == 0) life_.close(array, life_.one_in(3));
+      if (what == 1 || what == 2) life_.open(array, true);
+      if (what > 2) life_.resize_somehow(array);
+    }
+  }
+
+  // On all ranks, or on none.
+  void open_somewhere() {
+    LifeArray& array = life_.array(common_below(life_.arrays().size()));
+    life_.close(array, life_.one_in(3));
+    const bool refused = common_one_in(3);
+    const bool here = common_below(ranks_) == number_;
+    const bool opened = life_.open_on_all(array, refused && here);
+    if (job_->ended()) return;
+    ASSERT_EQ(opened, !refused);
+  }
+
+  LifeCommit some_commit() {
+    LifeCommit how;
+    how.asynchronous = common_one_in(2);
+    how.refused = common_one_in(8) && common_below(ranks_) == number_;
+    const std::uint64_t fence = common_one_in(5) ? 1 + common_below(4) : 0;
+    if (common_below(ranks_) == number_) how.failing_fence = fence;
+    return how;
+  }
+  Result<std::uint64_t> commit_staged_several() {
+    const std::uint64_t fence = common_one_in(6) ? 1 + common_below(8) : 0;
+    const bool here = common_below(ranks_) == number_;
+    return life_.commit_staged_several(
+        here ? fence : 0, [this] { return common_one_in(2); },
+        [this](bool ok) {
+          if (is_on_any(!ok)) return false;
+          settle();
+          begin_commit();
+          return true;
+        });
+  }
+  void commit_somehow() {
+    life_.store_some();
+    life_.note_contents();
+    begin_commit();
+    const std::uint64_t head = life_.head();
+    const bool staged = life_.is_staged() && !common_one_in(4);
+    const auto committed = staged ? commit_staged_several() : life_.commit(some_commit());
+    life_.accept(committed);
+    if (job_->ended()) return;
+    expect_alike(committed.ok() ? committed.value() : 0, "the version that was committed");
+    if (is_over() || !pool_->usable().ok()) return;
+    if (!staged) {
+      ASSERT_EQ(life_.head(), committed.ok() ? life_.attempt() : head);
+    }
+    settle();
+  }
+
+  std::optional<std::uint64_t> some_version() {
+    const auto list = pool_->versions();
+    if (list.empty()) return std::nullopt;
+    return list[common_below(list.size())].version;
+  }
+  void begin_restore(std::uint64_t version) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    now_.heads.insert(version);
+  }
+  void begin_delete(std::uint64_t version) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    now_.must.erase(version);
+  }
+
+  void fail_somewhere() {
+    const bool fails = common_one_in(10) && common_below(ranks_) == number_;
+    if (fails) life_.fail_fence(1);
+  }
+  void go_back() {
+    const auto version = some_version();
+    if (!version) return;
+    if (!common_one_in(3)) life_.make_fit(*version);
+    const bool fits = life_.fits(*version);
+    const bool fits_all = !is_on_any(!fits);
+    if (is_over()) return;
+    fail_somewhere();
+    begin_restore(*version);
+    const Status restored = pool_->restore(*version);
+    life_.end_failing();
+    if (job_->ended() || !pool_->usable().ok()) return;
+    ASSERT_EQ(restored.ok(), fits_all) << restored.message();
+    if (restored.ok()) life_.take(*version, false);
+    settle();
+  }
+  void delete_some() {
+    const auto version = some_version();
+    if (!version || *version == life_.head()) return;
+    fail_somewhere();
+    begin_delete(*version);
+    const Status deleted = pool_->delete_version(*version);
+    life_.end_failing();
+    if (job_->ended() || !pool_->usable().ok()) return;
+    ASSERT_TRUE(deleted.ok()) << deleted.message();
+    kept_.erase(*version);
+    settle();
+  }
+
+  // Each rank draws what all of them call.
+  void mismatch() {
+    std::vector<std::pair<CallKind, std::uint64_t>> calls;
+    for (std::uint32_t rank = 0; rank < ranks_; ++rank) {
+      const auto kind = static_cast<CallKind>(common_below(4));
+      const std::uint64_t version = some_version().value_or(0);
+      const bool of_version = kind == CallKind::restore || kind == CallKind::remove;
+      calls.emplace_back(kind, of_version ? version : 0);
+    }
+    if (std::ranges::all_of(calls, [&](const auto& call) { return call == calls[0]; })) return;
+    const auto [kind, version] = calls[number_];
+    Status made;
+    if (kind == CallKind::commit || kind == CallKind::begin) {
+      life_.store_some();
+      life_.note_contents();
+      begin_commit();
+      LifeCommit how;
+      how.asynchronous = kind == CallKind::begin;
+      const auto committed = life_.commit(how);
+      life_.accept(committed);
+      made = committed.status();
+    } else if (kind == CallKind::restore) {
+      life_.make_fit(version);
+      made = pool_->restore(version);
+    } else {
+      made = pool_->delete_version(version);
+    }
+    if (job_->ended()) return;
+    ASSERT_FALSE(made.ok());
+    const bool same_call =
+        std::ranges::all_of(calls, [&](const auto& call) { return call.first == kind; });
+    if (!same_call) {  // else one that can't be made alone is no mismatch
+      ASSERT_EQ(made.code(), Code::invalid_argument) << made.message();
+    }
+    settle();
+  }
+
+  // All that are left, at the end.
+  void compare_versions() {
+    life_.close_all();
+    for (const std::uint64_t version : listed()) {
+      const Status restored = pool_->restore(version);
+      ASSERT_TRUE(restored.ok()) << restored.message();
+      life_.take(version, false);
+      life_.compare_restored();
+    }
+  }
+
+  std::uint32_t number_;
+  std::uint32_t ranks_;
+  Geometry geometry_;
+  RankLife life_;
+  std::mt19937_64 moments_;  // of this rank's device
+  std::mt19937_64 common_;   // draws the same on all ranks
+  RunPlan plan_;
+  ThreadJob* job_ = nullptr;
+  ThreadGroup* group_ = nullptr;
+  CrashDevice* medium_ = nullptr;
+  std::unique_ptr<Pool> pool_;
+  Numbers kept_;
+  std::mutex mutex_;
+  Knowledge now_{{0}, {}, {}};
+  Knowledge at_crash_;
+  std::atomic<bool> is_captured_{false};
+  std::vector<std::byte> image_;
+  std::uint64_t fences_ = 0;
+  std::uint64_t agreements_ = 0;
+  std::uint64_t late_ = 0;
+};
+
+class RankHistories : public testing::Test {
+ protected:
+  std::uint64_t below(std::uint64_t end) { return random_() % end; }
+  bool one_in(std::uint64_t count) { return below(count) == 0; }
+
+  void begin_life() {
+    const Geometry geometry{4096, one_in(3) ? 4096U : 64U, one_in(2) ? 65536U : 4096U,
+                            static_cast<std::uint32_t>(2 + below(4))};
+    const auto ranks = static_cast<std::uint32_t>(2 + below(3));
+    const std::uint64_t arrays = 1 + below(3);
+    const bool staged = one_in(4);
+    ranks_.clear();
+    for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+      ranks_.push_back(std::make_unique<Rank>(rank, ranks, geometry, random_()));
+      ranks_.back()->life().begin(arrays, staged);
+    }
+  }
+  void run(bool is_last) {
+    RunPlan plan;
+    plan.seed = random_();
+    plan.steps = 1 + below(20);
+    plan.is_last = is_last;
+    plan.killed_rank = static_cast<std::uint32_t>(below(ranks_.size()));
+    if (!is_last && one_in(2)) plan.killed_fence = 1 + below(one_in(2) ? 6 : 40);
+    if (!is_last && one_in(4)) plan.killed_agreement = 1 + below(one_in(2) ? 10 : 80);
+    ThreadJob job(static_cast<std::uint32_t>(ranks_.size()));
+    job.run([&](ThreadGroup& group) { ranks_[group.rank()]->run(job, group, plan); });
+    if (HasFailure()) return;
+    Knowledge all = ranks_[0]->knowledge();
+    for (const auto& rank : ranks_) {
+      all.heads = both(all.heads, rank->knowledge().heads);
+      all.may = both(all.may, rank->knowledge().may);
+      all.must.insert(rank->knowledge().must.begin(), rank->knowledge().must.end());
+    }
+    ASSERT_FALSE(all.heads.empty());
+    for (const auto& rank : ranks_) rank->set_knowledge(all);
+  }
+
+  std::mt19937_64 random_;
+  std::vector<std::unique_ptr<Rank>> ranks_;
+};
+
+TEST_F(RankHistories, of_several_ranks_bring_back_each_version) {
+  random_.seed(test_seed());
+  const int lives = slow_tests() ? 800 : 40;
+  for (int life = 0; life < lives && !HasFailure(); ++life) {
+    begin_life();
+    const std::uint64_t runs = 2 + below(6);
+    for (std::uint64_t at = 0; at < runs && !HasFailure(); ++at) {
+      SCOPED_TRACE(sentence("life ", life, ", run ", at));
+      run(at + 1 == runs);
+    }
+    if (HasFailure()) std::printf("life %d\n", life);
+  }
+}
+
+}  // namespace
+}  // namespace perdure
