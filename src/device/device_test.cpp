@@ -278,6 +278,38 @@ TEST_F(DeviceTest, registrations_do_not_overlap_and_are_given_back) {
   ::munmap(host, pages << 12U);
 }
 
+// The saver registers copies while the program transfers to one that is.
+TEST_F(DeviceTest, ranges_are_registered_while_others_are_walked_through) {
+  constexpr std::size_t pages = 400;
+  std::byte* const memory = gpu_.allocate(100);
+  Accelerator& accelerator = accelerator_of(memory, 100);
+  auto* const host = static_cast<std::byte*>(
+      ::mmap(nullptr, pages << 12U, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  std::byte* const middle = host + (pages / 2 << 12U);
+  RegisteredRanges ranges;
+  ASSERT_TRUE(ranges.add(accelerator, middle, 4096));
+  std::atomic<bool> done = false;
+  std::thread saver([&] {
+    for (std::size_t page = 0; page < pages; page += 8) {
+      EXPECT_TRUE(ranges.add(accelerator, host + (page << 12U), 4096));
+    }
+    done = true;
+  });
+  while (!done) {
+    std::uint64_t bytes = 0;
+    (void)ranges.for_each_piece(middle, 4096, [&](std::byte* at, std::uint64_t count) {
+      EXPECT_EQ(at, middle);
+      bytes += count;
+      return Status::success();
+    });
+    ASSERT_EQ(bytes, 4096U);
+  }
+  saver.join();
+  EXPECT_EQ(ranges.count(), pages / 8);
+  ranges.give_back();
+  ::munmap(host, pages << 12U);
+}
+
 // A child has the same pages until one of the two stores to them, and then the one that stores has
 // another page than the driver.
 TEST_F(DeviceTest, pinned_memory_is_not_a_childs) {

@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <iterator>
 
 namespace perdure {
@@ -17,6 +18,7 @@ std::uint64_t system_page_bytes() {
 
 bool RegisteredRanges::add(Accelerator& accelerator, std::byte* begin, std::uint64_t bytes) {
   if (bytes == 0) return true;
+  const std::lock_guard<std::mutex> lock(mutex_);
   const std::uint64_t page = system_page_bytes();
   const DeviceAddress end = (address_of(begin) + bytes + page - 1) / page * page;
   for (DeviceAddress at = address_of(begin) / page * page; at < end;) {
@@ -35,8 +37,26 @@ bool RegisteredRanges::add(Accelerator& accelerator, std::byte* begin, std::uint
 }
 
 void RegisteredRanges::give_back() {
+  const std::lock_guard<std::mutex> lock(mutex_);
   for (const auto& [address, range] : ranges_) range.by->unregister_host(range.begin);
   ranges_.clear();
+}
+
+std::size_t RegisteredRanges::count() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return ranges_.size();
+}
+
+std::vector<DeviceAddress> RegisteredRanges::ends_of_pieces(DeviceAddress begin,
+                                                            DeviceAddress end) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  std::vector<DeviceAddress> ends;
+  for (DeviceAddress at = begin; at < end; at = ends.back()) {
+    const auto range = ranges_.upper_bound(at);
+    const DeviceAddress until = range == ranges_.begin() ? end : std::prev(range)->second.end;
+    ends.push_back(std::min(end, until > at ? until : end));
+  }
+  return ends;
 }
 
 }  // namespace perdure

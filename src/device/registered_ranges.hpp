@@ -8,14 +8,17 @@
 //   device.R1  Each range is given back once, by the accelerator that took it, at the latest when
 //       this object goes: before the mapping, and before the accelerators.
 //
-// Threads: as the pool. Failure: a file that can't be registered, as those of disks, is no error;
-// its bytes go through a ring of the host (host_ring.hpp).
+// Threads: any, as the saver adds a copy that it stores to first while the program opens another
+// array or transfers to it. Failure: a file that can't be registered, as those of disks, is no
+// error; its bytes go through a ring of the host (host_ring.hpp).
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <mutex>
+#include <vector>
 
 #include "device/accelerator.hpp"
 
@@ -31,17 +34,14 @@ class RegisteredRanges {
   // The pages of [begin, begin + bytes), as far as they are not. False: they can't be.
   bool add(Accelerator& accelerator, std::byte* begin, std::uint64_t bytes);
   void give_back();
-  std::size_t count() const { return ranges_.size(); }
+  std::size_t count() const;
 
   // piece(begin, bytes), returning a Status, for each part of a range that is registered as a
   // whole that lies in one registration.
   template <typename Piece>
   Status for_each_piece(std::byte* begin, std::uint64_t bytes, const Piece& piece) const {
-    const DeviceAddress end = address_of(begin) + bytes;
-    for (DeviceAddress at = address_of(begin); at < end;) {
-      auto range = ranges_.upper_bound(at);
-      const DeviceAddress until = range == ranges_.begin() ? end : std::prev(range)->second.end;
-      const DeviceAddress stop = std::min(end, until > at ? until : end);
+    DeviceAddress at = address_of(begin);
+    for (const DeviceAddress stop : ends_of_pieces(at, at + bytes)) {
       PERDURE_TRY(piece(begin + (at - address_of(begin)), stop - at));
       at = stop;
     }
@@ -54,6 +54,9 @@ class RegisteredRanges {
     std::byte* begin = nullptr;
     Accelerator* by = nullptr;
   };
+  std::vector<DeviceAddress> ends_of_pieces(DeviceAddress begin, DeviceAddress end) const;
+
+  mutable std::mutex mutex_;
   std::map<DeviceAddress, Range> ranges_;  // by their first byte
 };
 
