@@ -5,7 +5,7 @@
 # perdure_test_entry(NAME COMMAND word … | PYTHON script word … | VENV script word … [TIMEOUT s]
 #                    [SHORT word …] [SOAK | LONG suffix s word …] [LABELS …] [ENVIRONMENT …]
 #                    [COST n] [SERIAL | OWN_SHM] [SKIPS] [UNSANITIZED] [RANKS n | PROCESSORS n]
-#                    [ONLY flavour] [FORTRAN])
+#                    [ONLY flavour] [FORTRAN] [FIRST])
 #   ctest's NAME, or with SOAK that of `make soak` only. A script is one of this folder; it needs
 #   what .venv has (tools/bootstrap.sh) where that says VENV, and is left out without. SKIPS: the
 #   command returns 77 where it does nothing. UNSANITIZED: it is left out with a sanitizer. OWN_SHM:
@@ -13,16 +13,19 @@
 #   and the suffix, too, with other words at the end than the SHORT ones.
 #   @ in NAME: one for each MPI flavour, or ONLY that, or for each that has FORTRAN, which stands
 #   for @ everywhere; @MPIEXEC and @MPIRUN are what starts its jobs, bare and with what all of them
-#   are to have. RANKS says how many, whose processors are counted.
+#   are to have. FIRST: those of all flavours but the first are of `make soak`. RANKS says how many,
+#   whose processors are counted.
 function(perdure_test_entry name)
   if(name MATCHES "@")
-    cmake_parse_arguments(arg "FORTRAN" "ONLY" "" ${ARGN})
+    cmake_parse_arguments(arg "FORTRAN;FIRST" "ONLY" "" ${ARGN})
+    set(soak "")
     foreach(mpi IN LISTS PERDURE_MPI_NAMES)
       if((NOT arg_ONLY OR arg_ONLY STREQUAL mpi) AND (NOT arg_FORTRAN OR PERDURE_MPIFORT_${mpi}))
         string(REPLACE "@MPIRUN" "${PERDURE_MPIRUN_${mpi}}" words "${arg_UNPARSED_ARGUMENTS}")
         string(REPLACE "@MPIEXEC" "${PERDURE_MPIEXEC_${mpi}}" words "${words}")
         string(REPLACE "@" "${mpi}" words "${name};${words}")
-        perdure_test_entry(${words} MPI ${mpi})
+        perdure_test_entry(${words} MPI ${mpi} ${soak})
+        perdure_choose(soak SOAK IF arg_FIRST)
       endif()
     endforeach()
     return()
