@@ -232,6 +232,10 @@ class Blocks:
             place += first[0] * row
         if is_whole and _has_bytes(target, dtype):
             self._contents.fill(place, _bytes_of(target))
+        elif is_whole and target.dtype == dtype and gpu.passed(
+            target, lambda begin, part: self._contents.fill(place + begin, part)
+        ):
+            return
         elif is_whole and (not shape or extents[0] * row <= _SLAB_BYTES):
             copy = torch.empty(extents, dtype=dtype)
             self._contents.fill(place, _bytes_of(copy))

@@ -13,11 +13,13 @@ Nothing here is asked of torch or the driver while all tensors are on the CPU.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 import perdure
 from perdure.api.errors import WrongState
@@ -25,6 +27,7 @@ from perdure.api.errors import WrongState
 _ALIGN = 256  # of tensors in a snapshot
 _GAP_BYTES = 64  # that blocks in the array are aligned to
 _SMALL_BYTES = 1 << 20  # are copied together
+_PLACE_BYTES = 8 << 20  # of two, through which what is read goes to a GPU
 _LOOKS_AGAIN = 16  # each so many saves that lacked one, for room
 
 
@@ -103,6 +106,17 @@ class TorchGpu:
     def fill(self, target: torch.Tensor, source: torch.Tensor) -> None:
         """From registered memory of the host; returns when all has come."""
         target.copy_(source)
+
+    def pinned(self, size: int) -> torch.Tensor | None:
+        """Bytes of the host that the copy engine reaches; None: there are none to be had."""
+        try:
+            return torch.empty(size, dtype=torch.uint8, pin_memory=True)
+        except RuntimeError:
+            return None
+
+    def send(self, target: torch.Tensor, source: torch.Tensor, stream: Any) -> None:
+        """From pinned memory, by the current stream, which `stream` is. The host goes on."""
+        target.copy_(source, non_blocking=True)
 
     def put(self, target: torch.Tensor, source: torch.Tensor) -> None:
         """From ordinary memory, also of another dtype; returns when that may be changed."""
@@ -264,6 +278,36 @@ def put(target: torch.Tensor, source: torch.Tensor) -> None:
         torch_gpu.put(target, source)
     else:
         target.copy_(source)
+
+
+def passed(target: torch.Tensor, read: Callable[[int, NDArray[np.uint8]], None]) -> bool:
+    """Whether a tensor has what `read` gives from a byte on: a contiguous one on a GPU. The copy
+    engine has one of two places in the host's memory while `read` fills the other one."""
+    if not torch_gpu.has(target) or not _is_bytes(target):
+        return False
+    size = min(_PLACE_BYTES, target.nbytes)
+    places = []
+    for _ in range(1 if size == target.nbytes else 2):
+        place = torch_gpu.pinned(size)
+        if place is None:
+            return False
+        places.append(place)
+    whole, stream = _as_bytes(target), torch_gpu.current_stream(target.device)
+    marks: dict[int, Any] = {}  # by place: after what it was sent for
+    try:
+        for number, begin in enumerate(range(0, target.nbytes, size)):
+            turn = number % 2
+            if turn in marks:
+                torch_gpu.wait(marks.pop(turn))
+            part = whole[begin : begin + size]
+            place = places[turn][: part.nbytes]
+            read(begin, place.numpy())
+            torch_gpu.send(part, place, stream)
+            marks[turn] = torch_gpu.mark(stream)
+    finally:
+        for mark in marks.values():
+            torch_gpu.wait(mark)
+    return True
 
 
 def _transfer_each(
