@@ -186,11 +186,21 @@ class Rank {
     check_found();
     const std::uint64_t head = life_.head();
     expect_alike(head, "the version that came back");
+    std::uint64_t bits = 0;  // of a few that follow each other
+    for (const std::uint64_t version : kept_) bits |= std::uint64_t{1} << version % 64;
+    expect_alike(bits, "the versions that can be restored");
     if (is_over()) return false;
     const auto list = pool_->versions();
-    const bool goes_back = !list.empty() && common_one_in(4);
-    const std::uint64_t to = goes_back ? list[common_below(list.size())].version : head;
+    bool goes_back = !list.empty() && common_one_in(4);
+    std::uint64_t to = goes_back ? list[common_below(list.size())].version : head;
     life_.attach(head, !goes_back);
+    if (goes_back && is_on_any(!life_.fits(to))) {
+      goes_back = false;
+      to = head;
+    }
+    if (is_over()) return false;
+    if (!life_.is_staged()) open_window();
+    if (is_over()) return false;
     if (!goes_back && common_one_in(3)) fail_to_restart();
     if (is_over()) return false;
     const bool fails = common_one_in(10) && common_below(ranks_) == number_;
@@ -232,7 +242,20 @@ class Rank {
     }
     if (plan_.is_last && !is_over()) compare_versions();
   }
+  // As a window of MPI, which is open from the start on.
+  void open_window() {
+    const ArrayShape shape{ArrayType::int64, ArrayMode::twin, false, {40}};
+    const auto opened = pool_->open_array_on_all("window", shape, {});
+    if (job_->ended()) return;
+    ASSERT_TRUE(opened.ok()) << opened.status().message();
+    window_ = opened.value();
+  }
   void check() {
+    // pool.I8: a rank puts into another's copy by the number of its own.
+    if (!life_.is_staged()) {
+      expect_alike(window_->working_copy(), "the copy that is worked on");
+      if (is_over()) return;
+    }
     life_.compare();
     ASSERT_EQ(listed(), kept_);
     for (const std::uint64_t version : kept_) life_.compare_shapes(version);
@@ -331,6 +354,8 @@ class Rank {
   void fail_somewhere() {
     const bool fails = common_one_in(10) && common_below(ranks_) == number_;
     if (fails) life_.fail_fence(1);
+    const bool kills = plan_.killed_fence != 0 && common_one_in(2);  // at once
+    if (kills && dies()) plan_.killed_fence = fences_ + 1;
   }
   void go_back() {
     const auto version = some_version();
@@ -402,6 +427,7 @@ class Rank {
   void compare_versions() {
     life_.close_all();
     for (const std::uint64_t version : listed()) {
+      if (is_on_any(!life_.fits(version))) continue;
       const Status restored = pool_->restore(version);
       ASSERT_TRUE(restored.ok()) << restored.message();
       life_.take(version, false);
@@ -420,6 +446,7 @@ class Rank {
   ThreadGroup* group_ = nullptr;
   CrashDevice* medium_ = nullptr;
   std::unique_ptr<Pool> pool_;
+  VersionedArray* window_ = nullptr;
   Numbers kept_;
   std::mutex mutex_;
   Knowledge now_{{0}, {}, {}};

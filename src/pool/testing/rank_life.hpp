@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // The random life of one rank's part of a pool, beside what each version must hold of it: arrays
-// of every way in which changes are found, and scalars.
+// of every way in which changes are found, scalars, and a file that grows.
 //
 // Sizes change, also several times while a version is saved; buffers of the program move, or go and
 // come back at the same address with other contents; commits fail; versions are restored, in place
@@ -31,6 +31,7 @@
 #include "pool/pool.hpp"
 #include "pool/testing/words.hpp"
 #include "pool/written_tracker.hpp"
+#include "text_file.hpp"
 
 namespace perdure {
 
@@ -125,6 +126,16 @@ struct LifeScalar {
   std::map<std::uint64_t, std::int64_t> versions;
 };
 
+// A file that the program writes, and what versions must hold of it. Named once, it is named in
+// every run.
+struct LifeFile {
+  std::string now;
+  bool is_named = false;  // in this run
+  bool was_named = false;
+  std::optional<std::string> saved;  // by the commit under way
+  std::map<std::uint64_t, std::string> versions;
+};
+
 // How a version is committed, on all ranks; what fails of it fails on this one.
 struct LifeCommit {
   bool asynchronous = false;
@@ -162,6 +173,8 @@ class RankLife {
     scalars_ = {};
     scalars_[0].name = "iteration";
     scalars_[1].name = "other";
+    file_ = {};
+    lines_.remove();
     attempt_ = 0;
   }
 
@@ -187,6 +200,9 @@ class RankLife {
       scalar.now = scalar.value;
       if (!one_in(3)) bind(scalar);
     }
+    file_.now = lines_.text();
+    file_.is_named = false;
+    if (file_.was_named || one_in(3)) name_file();
   }
   // Of the version that was under way. It exists, though no call said so.
   void take_attempt(std::uint64_t version) {
@@ -199,6 +215,7 @@ class RankLife {
       scalar.versions.erase(version);
       if (scalar.saved) scalar.versions[version] = *scalar.saved;
     }
+    take_file(version);
   }
   std::uint64_t attempt() const { return attempt_; }
 
@@ -237,6 +254,8 @@ class RankLife {
       const auto found = scalar.versions.find(version);
       if (scalar.is_bound && found != scalar.versions.end()) scalar.now = found->second;
     }
+    const auto held = file_.versions.find(version);
+    if (file_.is_named && held != file_.versions.end()) file_.now = held->second;
   }
 
   void store(LifeArray& member) {
@@ -262,6 +281,8 @@ class RankLife {
       if (!scalar.is_bound && one_in(8)) bind(scalar);
       if (one_in(2)) scalar.value = scalar.now = word();
     }
+    if (!file_.is_named && one_in(8)) name_file();
+    if (one_in(2)) write_line();
   }
 
   void resize_somehow(LifeArray& member) {
@@ -333,6 +354,8 @@ class RankLife {
         scalar.saved = held->second;
       }
     }
+    file_.saved.reset();
+    if (file_.is_named) file_.saved = file_.now;
   }
   Result<std::uint64_t> commit(const LifeCommit& how) {
     fail_fence(how.failing_fence);
@@ -384,6 +407,7 @@ class RankLife {
       if (committed.ok()) scalar.versions.erase(committed.value());
       if (committed.ok() && scalar.saved) scalar.versions[committed.value()] = *scalar.saved;
     }
+    if (committed.ok()) take_file(committed.value());
   }
 
   // Memory of the program that has another size in `version`.
@@ -392,7 +416,11 @@ class RankLife {
     return member.array == nullptr || !member.is_given || found == member.versions.end() ||
            found->second.size() == member.now.size();
   }
+  // And the file, which is only cut back.
   bool fits(std::uint64_t version) const {
+    const auto held = file_.versions.find(version);
+    const bool cut = file_.is_named && held != file_.versions.end();
+    if (cut && !file_.now.starts_with(held->second)) return false;
     return std::ranges::all_of(arrays_, [&](auto& member) { return fits(member, version); });
   }
   void make_fit(std::uint64_t version) {
@@ -416,13 +444,16 @@ class RankLife {
       ASSERT_TRUE(has_now(member)) << member.name << ", kind " << kind_of(member);
     }
     for (const LifeScalar& scalar : scalars_) ASSERT_EQ(scalar.value, scalar.now) << scalar.name;
+    ASSERT_EQ(lines_.text(), file_.now);
   }
   // Which arrays a version has, and of which sizes.
   void compare_shapes(std::uint64_t version) const {
     const auto arrays = pool_->arrays_of(version);
     ASSERT_TRUE(arrays.ok()) << arrays.status().message();
     std::map<std::string, std::uint64_t> found;
-    for (const ArrayEntry& entry : arrays.value()) found[entry.name] = entry.shape.extents[0];
+    for (const ArrayEntry& entry : arrays.value()) {
+      if (entry.name.starts_with("array")) found[entry.name] = entry.shape.extents[0];
+    }
     std::map<std::string, std::uint64_t> held;
     for (const LifeArray& member : arrays_) {
       const auto of_version = member.versions.find(version);
@@ -494,6 +525,21 @@ class RankLife {
     member.array = array;
     member.in_commit = false;
     if (pool_->restarted() && member.held_by_head) member.now = member.versions.at(head());
+  }
+
+  void name_file() {
+    const Status named = pool_->name_file(lines_.path(), nullptr);
+    ASSERT_TRUE(named.ok()) << named.message();
+    file_.is_named = file_.was_named = true;
+  }
+  void write_line() {
+    const std::string line = std::to_string(random_()) + "\n";
+    lines_.append(line);
+    file_.now += line;
+  }
+  void take_file(std::uint64_t version) {
+    file_.versions.erase(version);
+    if (file_.saved) file_.versions[version] = *file_.saved;
   }
 
   // One that the head has is loaded by it if the pool has restarted.
@@ -589,6 +635,8 @@ class RankLife {
   CrashDevice* medium_ = nullptr;
   std::vector<LifeArray> arrays_;
   std::array<LifeScalar, 2> scalars_;
+  perdure_test::TextFile lines_;
+  LifeFile file_;
   bool staged_ = false;
   std::uint64_t attempt_ = 0;
 };
