@@ -101,12 +101,16 @@ inline int open_group_file(Pool& pool, const Job& job, std::uint64_t version,
 }
 
 // The arrays of a rank, more or fewer of them in each version, and of other sizes: of its own, one
-// in each mode, and the first one always.
+// in each mode, and the first one always. In some versions an array is closed: then it has what it
+// had in the one before.
 class Arrays {
  public:
+  static constexpr std::uint64_t arrays_max = 5;
+
   // Those that the newest version has.
   Status open(Pool& pool) {
     rank_ = pool.group().rank();
+    PERDURE_TRY(pool.bind_scalar("arrays are of", held_, sizeof held_));
     for (std::uint64_t i = 0; i < count(); ++i) {
       const ArrayShape* const held = pool.held_shape(name_of(i));
       if (held != nullptr) PERDURE_TRY(open(pool, i, held->extents[0]));
@@ -115,41 +119,49 @@ class Arrays {
   }
   Status change_to(Pool& pool, const Made& made) {
     for (std::uint64_t i = 0; i < count(); ++i) {
-      const std::uint64_t words = words_at(made, i);
-      const auto found = arrays_.find(i);
-      if (words == 0 && found != arrays_.end()) {
-        PERDURE_TRY(pool.close_array(found->second, true));
-        arrays_.erase(found);
-      } else if (found != arrays_.end()) {
-        PERDURE_TRY(pool.resize_array(*found->second, {words}, nullptr));
-      } else if (words != 0) {
-        PERDURE_TRY(open(pool, i, words));
+      if (is_closed_at(made.version, i)) {
+        PERDURE_TRY(close(pool, i, false));
+      } else {
+        PERDURE_TRY(resize(pool, i, words_at(made, i)));
+        held_[i] = made;
       }
     }
+    for (const auto& [i, array] : arrays_) store(*array, made, i);
+    return Status::success();
+  }
+  // What no version gets. Nothing is removed for it; while a version is under way its twin arrays
+  // stay as they are.
+  Status spoil(Pool& pool, const Made& made) {
     for (const auto& [i, array] : arrays_) {
-      auto* const words = reinterpret_cast<std::uint64_t*>(array->working());
-      for (std::uint64_t k = 0; k < array->size_bytes() / 8; ++k) words[k] = word(made, i, k);
+      if (pool.commit_pending() && array->mode() == ArrayMode::twin) continue;
+      const std::uint64_t words = std::max<std::uint64_t>(words_at(made, i), 1);
+      PERDURE_TRY(pool.before_write(*array));
+      PERDURE_TRY(pool.resize_array(*array, {words}, nullptr));
+      store(*array, made, i);
     }
     return Status::success();
   }
   bool are_at(const Made& made) const {
     for (std::uint64_t i = 0; i < count(); ++i) {
       const auto found = arrays_.find(i);
-      if ((found != arrays_.end()) != (words_at(made, i) != 0)) return false;
+      const std::uint64_t expected = last_stored(made.version, i);
+      const bool is_own = expected != made.version || held_[i].start == made.start;
+      if (held_[i].version != expected || !is_own) return false;
+      if ((found != arrays_.end()) != (words_at(held_[i], i) != 0)) return false;
     }
     return std::ranges::all_of(arrays_, [&](const auto& each) {
       const auto& [i, array] = each;
       const auto* const words = reinterpret_cast<const std::uint64_t*>(array->consistent());
-      if (array->size_bytes() != 8 * words_at(made, i)) return false;
+      if (array->size_bytes() != 8 * words_at(held_[i], i)) return false;
       for (std::uint64_t k = 0; k < array->size_bytes() / 8; ++k) {
-        if (words[k] != word(made, i, k)) return false;
+        if (words[k] != word(held_[i], i, k)) return false;
       }
       return true;
     });
   }
 
  private:
-  std::uint64_t count() const { return 2 + rank_ % 4; }
+  std::uint64_t count() const { return 2 + rank_ % (arrays_max - 1); }
   static std::string name_of(std::uint64_t i) { return "array " + number(i); }
   std::uint64_t word(const Made& made, std::uint64_t i, std::uint64_t k) const {
     return word_of(rank_, made, 10000 * i + k);
@@ -162,6 +174,33 @@ class Arrays {
     const std::uint64_t most = drawn % 7 == 0 ? 3000 : 90;
     return (i == 0 ? 700 : 1) + drawn / 7 % most;
   }
+  bool is_closed_at(std::uint64_t version, std::uint64_t i) const {
+    const std::uint64_t drawn = word({version, 0}, i, 9998) * 0x9e3779b97f4a7c15U >> 33U;
+    return i > 0 && version > 0 && drawn % 5 == 0;
+  }
+  std::uint64_t last_stored(std::uint64_t version, std::uint64_t i) const {
+    while (is_closed_at(version, i)) --version;
+    return version;
+  }
+  void store(VersionedArray& array, const Made& made, std::uint64_t i) const {
+    auto* const words = reinterpret_cast<std::uint64_t*>(array.working());
+    for (std::uint64_t k = 0; k < array.size_bytes() / 8; ++k) words[k] = word(made, i, k);
+  }
+  Status close(Pool& pool, std::uint64_t i, bool erase) {
+    const auto found = arrays_.find(i);
+    if (found == arrays_.end()) return Status::success();
+    PERDURE_TRY(pool.close_array(found->second, erase));
+    arrays_.erase(found);
+    return Status::success();
+  }
+  // 0: it goes.
+  Status resize(Pool& pool, std::uint64_t i, std::uint64_t words) {
+    const ArrayShape* const held = pool.held_shape(name_of(i));
+    if (!arrays_.contains(i) && held != nullptr) PERDURE_TRY(open(pool, i, held->extents[0]));
+    if (words == 0) return close(pool, i, true);
+    if (!arrays_.contains(i)) return open(pool, i, words);
+    return pool.resize_array(*arrays_[i], {words}, nullptr);
+  }
   Status open(Pool& pool, std::uint64_t i, std::uint64_t words) {
     constexpr ArrayMode modes[] = {ArrayMode::copy, ArrayMode::twin, ArrayMode::log};
     const ArrayShape shape{ArrayType::int64, modes[i % 3], true, {words}};
@@ -173,7 +212,27 @@ class Arrays {
 
   std::uint32_t rank_ = 0;
   std::map<std::uint64_t, VersionedArray*> arrays_;
+  Made held_[arrays_max]{};  // which made the contents of each that a version has
 };
+
+// One rank refuses; false: it was a version all the same.
+inline bool fails_to_commit(Pool& pool, const Made& made, Arrays& arrays) {
+  if (!arrays.spoil(pool, {made.version + 1000, made.start}).ok()) return false;
+  const bool refuses = made.version % pool.group().ranks() == pool.group().rank();
+  const Status ready = refuses ? Status(Code::io_error, "refused") : Status::success();
+  return !pool.commit(ready).ok();
+}
+
+// Some versions in two steps, between which arrays get other sizes and contents.
+inline Result<std::uint64_t> commit(Pool& pool, const Made& made, Arrays& arrays, bool has_file) {
+  if (has_file || made.version % 3 != 0) return pool.commit();
+  const Status begun = pool.commit_begin();
+  const Status spoilt =
+      begun.ok() ? arrays.spoil(pool, {made.version + 2000, made.start}) : Status::success();
+  auto committed = pool.commit_wait();
+  PERDURE_TRY(spoilt);
+  return committed;
+}
 
 // Changes arrays and file, and commits; an exit code.
 inline int run_steps(const Job& job, Seen& seen, Levels& levels, Pool& pool, Made& made,
@@ -184,11 +243,12 @@ inline int run_steps(const Job& job, Seen& seen, Levels& levels, Pool& pool, Mad
   };
   while (made.version < job.steps) {
     made = {made.version + 1, job.start};
+    if (made.version % 4 == 0 && !fails_to_commit(pool, made, arrays)) return wrong_code;
     if (Status changed = arrays.change_to(pool, made); !changed.ok()) return refuse(changed);
     if (file != nullptr) {
       if (Status changed = file->change_to(made.version); !changed.ok()) return refuse(changed);
     }
-    const auto committed = pool.commit();
+    const auto committed = commit(pool, made, arrays, file != nullptr);
     if (committed.status().code() == Code::peer_failed) return refused_code;
     if (!committed.ok()) return refuse(committed.status());
     if (committed.value() != made.version) return wrong_code;
