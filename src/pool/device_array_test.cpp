@@ -491,7 +491,10 @@ TEST_F(DeviceArrayTest, copy_without_a_snapshot_goes_to_two_copies_in_the_pool_b
     gpu_.write(buffer, words_of(version, large));
     const std::uint64_t transfers = gpu_.calls("cuMemcpyDtoHAsync_v2");
     EXPECT_EQ(saved_bytes(), large * 8);
-    EXPECT_EQ(gpu_.calls("cuMemcpyDtoHAsync_v2"), transfers + 2);  // all of it, and the sums
+    // All of it, and the sums; what is in a page that the other copy was registered with by itself.
+    const std::uint64_t more = FakeGpu::address(medium_->base()) % 4096 == 0 ? 0 : 1;
+    EXPECT_GE(gpu_.calls("cuMemcpyDtoHAsync_v2"), transfers + 2);
+    EXPECT_LE(gpu_.calls("cuMemcpyDtoHAsync_v2"), transfers + 2 + more);
     const std::uint32_t now = array_->entry().copy;
     EXPECT_TRUE(version == 1 || now == 1 - before) << version;
     before = now;

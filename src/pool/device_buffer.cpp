@@ -172,9 +172,14 @@ Status DeviceBuffer::transfer(std::uint32_t copy) {
     PERDURE_TRY(accelerator_.clear(beside_.sums.at(), 8 * whole_units()));
     PERDURE_TRY(accelerator_.sum(unit(), contents(), beside_.sums.at(), whole_units()));
   }
+  return transfer_from(copy, 0);
+}
+
+// From that byte to the end. A copy may begin in a page that another one was registered with.
+Status DeviceBuffer::transfer_from(std::uint32_t copy, std::uint64_t begin) {
   std::byte* const to = copy_at(copy);
   return with_.accelerators->registered().for_each_piece(
-      to, entry_.size_bytes, [&](std::byte* at, std::uint64_t bytes) {
+      to + begin, entry_.size_bytes - begin, [&](std::byte* at, std::uint64_t bytes) {
         return accelerator_.copy_to_host(at, contents() + static_cast<std::uint64_t>(at - to),
                                          bytes);
       });
@@ -194,9 +199,7 @@ Status DeviceBuffer::store_changes(std::uint32_t copy) {
   PERDURE_TRY(accelerator_.sum(unit(), address_of(buffer_), tables.sums, pages));
   PERDURE_TRY(accelerator_.list_changed(tables, pages));
   PERDURE_TRY(accelerator_.store_listed(tables, address_of(buffer_), copy_at(copy), page_bytes));
-  const std::uint64_t rest = pages * page_bytes;
-  return accelerator_.copy_to_host(copy_at(copy) + rest, address_of(buffer_) + rest,
-                                   entry_.size_bytes - rest);
+  return transfer_from(copy, pages * page_bytes);
 }
 
 Result<std::uint64_t> DeviceBuffer::save(std::uint32_t copy, const CopySums& sums,

@@ -127,6 +127,7 @@ class DeviceBuffer {
   std::uint64_t* host_sums() const { return reinterpret_cast<std::uint64_t*>(staging_.at()); }
   Status check_none_failed() const;
   Status transfer(std::uint32_t copy);
+  Status transfer_from(std::uint32_t copy, std::uint64_t begin);
   Status store_changes(std::uint32_t copy);
   Result<std::uint64_t> finish_transfer(std::uint32_t copy, const CopySums& sums);
   Result<std::uint64_t> finish_changes(std::uint32_t copy, const CopySums& sums);
