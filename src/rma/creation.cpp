@@ -324,7 +324,9 @@ int make_window(WindowRequest& request, WindowFlavor flavor, bool contiguous, MP
   Status local = request.able.ok() ? request.status : request.able;
   if (local.ok()) local = fit_mode(options, flavor, contiguous);
   if (local.ok()) local = check_division(options, flavor, memory);
-  WindowPool* pool = WindowPool::find_on_all(local, options, comm);
+  auto found = WindowPool::find_on_all(local, options, comm);
+  if (!found.ok()) return raise_on_comm(comm, found.status());
+  WindowPool* pool = found.value();
   if (pool == nullptr && options.by_environment &&
       agree_stays_plain(comm, request.able, {Code::unsupported})) {
     if (local.ok()) local = {Code::peer_failed, "another of its ranks can't make it persistent"};

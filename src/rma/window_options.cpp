@@ -5,9 +5,11 @@
 #include <array>
 #include <charconv>
 #include <functional>
+#include <sstream>
 #include <string_view>
 #include <utility>
 
+#include "pool/array_entry.hpp"
 #include "pool/slot_format.hpp"
 
 namespace perdure {
@@ -221,6 +223,33 @@ Result<std::optional<WindowOptions>> parse_window_info(const KeyValues& keys,
   }
   PERDURE_TRY(check(options));
   return std::optional<WindowOptions>(std::move(options));
+}
+
+std::string said_by_all(const WindowOptions& options) {
+  constexpr const char* modes[] = {"copy", "log", "twin", "flush"};
+  constexpr const char* rules[] = {"none", "rows", "same", "by_hand"};
+  std::ostringstream said;
+  if (!options.by_environment) said << "perdure_name=" << quoted(options.name) << ", ";
+  said << "perdure_mode=" << modes[static_cast<int>(options.mode)];
+  for (std::size_t i = 0; i < trigger_count; ++i) {
+    const std::uint64_t every = options.commit.every[i];
+    if (every == 0) continue;
+    said << ", a commit each " << every << " calls of " << trigger_name(static_cast<Trigger>(i));
+  }
+  if (options.asynchronous) said << ", perdure_async=true";
+  if (options.checksums) said << ", perdure_checksum=" << (*options.checksums ? "true" : "false");
+  if (options.ranks != RankRule::none)
+    said << ", perdure_ranks=" << rules[static_cast<int>(options.ranks)];
+  if (options.delete_at_free) said << ", perdure_free=delete";
+  const WindowPoolOptions& pool = options.pool;
+  if (!pool.job.empty()) said << ", perdure_job=" << quoted(pool.job);
+  if (pool.keep != 0) said << ", perdure_keep=" << pool.keep;
+  if (pool.restore == RestoreChoice::discard) said << ", perdure_restore=discard";
+  if (pool.restore == RestoreChoice::version) said << ", perdure_restore=" << pool.version;
+  if (pool.allow_older) said << ", perdure_allow_older=true";
+  if (options.by_environment) said << ", by PERDURE_WINDOWS";
+  if (options.by_environment && !options.halves) said << " with halves=asked";
+  return said.str();
 }
 
 Result<WindowOptions> parse_window_environment(const std::string& text) {

@@ -77,6 +77,10 @@ struct WindowOptions {
 Result<std::optional<WindowOptions>> parse_window_info(const KeyValues& keys,
                                                        const std::string& default_pool);
 
+// What all ranks of a window must say alike, as keys and values for people: all but where the pool
+// is and how it is reached from this node, the box, and names that are ours.
+std::string said_by_all(const WindowOptions& options);
+
 // From PERDURE_WINDOWS: "pool=DIR;commit=fence;mode=log". The name is left to the caller.
 Result<WindowOptions> parse_window_environment(const std::string& text);
 

@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <map>
 #include <span>
 #include <utility>
 
 #include "base/agreement.hpp"
+#include "base/checksum.hpp"
 #include "base/commit_watch.hpp"
 #include "capi/parked_pool.hpp"
 #include "mpi/mpi_library.hpp"
@@ -125,16 +127,27 @@ std::function<void()> WindowPool::find_parked(const std::string& directory, Grou
   return [path, known] { open_pools().remove(path, known); };
 }
 
-WindowPool* WindowPool::find_on_all(const Status& local, const WindowOptions& options,
-                                    MPI_Comm comm) {
+Result<WindowPool*> WindowPool::find_on_all(const Status& local, const WindowOptions& options,
+                                            MPI_Comm comm) {
   WindowPool* const known = local.ok() ? open_pools().find(directory_of(options)) : nullptr;
   const bool fits = known != nullptr && known->is_kept_for(options, comm) &&
                     known->check_same(options, comm).ok();
+  constexpr std::int64_t nothing = std::numeric_limits<std::int64_t>::min();
+  const std::string said = local.ok() ? said_by_all(options) : "";
+  const auto sum = static_cast<std::int64_t>(crc64(said.data(), said.size()) >> 1U);
+  // Whether a rank lacks the pool; and the largest and the smallest of what they say, of those that
+  // say something.
+  const std::array<std::int64_t, 3> own{fits ? 0 : 1, local.ok() ? sum : nothing,
+                                        local.ok() ? -sum : nothing};
+  std::array<std::int64_t, 3> all = own;
   // Nothing of MPI_COMM_WORLD: a program of Sessions may be without it.
-  const std::int64_t lacks = fits ? 0 : 1;
-  std::int64_t all = 1;
-  PMPI_Allreduce(&lacks, &all, 1, type_int64(), op_max(), comm);
-  return all == 0 ? known : nullptr;
+  PMPI_Allreduce(own.data(), all.data(), 3, type_int64(), op_max(), comm);
+  if (all[1] != nothing && all[1] != -all[2]) {
+    PERDURE_TRY(local);
+    return Status(Code::rank_mismatch, "the ranks ask for different windows in one call, this one ",
+                  "for ", said, "; all give the same keys, each its own perdure_box");
+  }
+  return all[0] == 0 ? known : nullptr;
 }
 
 Result<WindowPool*> WindowPool::join(const Status& local, const WindowOptions& options,

@@ -43,8 +43,11 @@ class WindowPool {
   // Collective over `comm`. Finds the open pool of options' path, or opens and restarts it. If a
   // rank fails, or failed before (`local`), all do.
   static Result<WindowPool*> join(const Status& local, const WindowOptions& options, MPI_Comm comm);
-  // Collective over `comm`, in one exchange: the open pool, if join() would find it on all ranks.
-  static WindowPool* find_on_all(const Status& local, const WindowOptions& options, MPI_Comm comm);
+  // Collective over `comm`, in one exchange: the open pool, if join() would find it on all ranks;
+  // otherwise null. Code::rank_mismatch on all ranks that did not fail before, if they are to make
+  // windows of different kinds: what each would call next has no partner.
+  static Result<WindowPool*> find_on_all(const Status& local, const WindowOptions& options,
+                                         MPI_Comm comm);
   // Collective. Closes the pool when no window is left, unless it stays for the program's next one.
   static Status leave(WindowPool* pool);
 

@@ -2,7 +2,8 @@
 //
 // MPI_Win_free on one rank where others make another collective call of the window's pool: an error
 // on all ranks that names both calls, and nothing freed, committed or lost by it. (Calls of the
-// pool among themselves: tests/pool/mpi_mismatch_test.cpp.)
+// pool among themselves: tests/pool/mpi_mismatch_test.cpp.) And ranks that ask for different
+// windows in one call.
 // Run at 2 and 4 ranks; every rank runs every test.
 // ctest: RANKS 2 4 TIMEOUT 120 LABELS truth
 #include <functional>
@@ -149,6 +150,53 @@ TEST_P(FreeMeets, the_freeing_of_another_window_and_all_ranks_get_an_error_that_
     free_one(frees ? &a_ : &b_);
     expect_sentence("MPI_Win_free of window 'a'", freeing_b);
   });
+}
+
+class Made : public Windows {
+ protected:
+  // The last rank gives `other` as well; whether all were refused.
+  void expect_refused(const Keys& keys, const Keys& other) {
+    Keys own = keys;
+    if (rank() == ranks() - 1) {
+      for (const auto& [key, value] : other) own[key] = value;
+    }
+    MPI_Win win = MPI_WIN_NULL;
+    ASSERT_NE(allocate(own, cells, &win), MPI_SUCCESS) << "made: " << other.begin()->second;
+    const std::string said = perdure_last_error();
+    EXPECT_NE(said.find("the ranks ask for different windows"), std::string::npos) << said;
+    EXPECT_NE(said.find("perdure_mode=" + own["perdure_mode"]), std::string::npos) << said;
+  }
+};
+
+// Twin meets copy in no call of MPI's: the ranks waited for each other without end.
+TEST_F(Made, by_ranks_that_say_different_things_are_refused_on_all_and_leave_the_pool_as_it_is) {
+  const Keys keys{{"perdure_name", "a"}, {"perdure_mode", "copy"}};
+  MPI_Win win = MPI_WIN_NULL;
+  std::uint64_t version = 0;
+  for (const bool open : {true, false}) {  // the pool, at that time
+    ASSERT_EQ(allocate(keys, cells, &win), MPI_SUCCESS) << perdure_last_error();
+    base_of(win)[cells - 1] = 17 + rank();
+    ASSERT_EQ(perdure_win_commit(win, &version), PERDURE_OK) << perdure_last_error();
+    if (!open) MPI_Win_free(&win);
+    Keys others = keys;
+    others["perdure_name"] = "b";
+    expect_refused(others, {{"perdure_mode", "twin"}});
+    expect_refused(others, {{"perdure_mode", "log"}});
+    expect_refused(others, {{"perdure_name", "c"}});
+    expect_refused(others, {{"perdure_free", "delete"}});
+    expect_refused(others, {{"perdure_commit", "fence"}});
+    expect_refused(others, {{"perdure_async", "true"}});
+    expect_refused(others, {{"perdure_checksum", "false"}});
+    expect_refused(others, {{"perdure_keep", "3"}});
+    expect_refused(others, {{"perdure_restore", "discard"}});
+    if (open) {
+      ASSERT_EQ(MPI_Win_free(&win), MPI_SUCCESS) << perdure_last_error();
+    }
+  }
+  ASSERT_EQ(allocate(keys, cells, &win), MPI_SUCCESS) << perdure_last_error();
+  EXPECT_EQ(restored(win), version);
+  EXPECT_EQ(base_of(win)[cells - 1], 17 + rank());
+  ASSERT_EQ(MPI_Win_free(&win), MPI_SUCCESS) << perdure_last_error();
 }
 
 INSTANTIATE_TEST_SUITE_P(Modes, FreeMeets, testing::Values("copy", "log", "twin"),
