@@ -8,6 +8,7 @@
 #include <exception>
 
 #include "base/agreement.hpp"
+#include "base/checksum.hpp"
 #include "base/commit_watch.hpp"
 #include "base/environment.hpp"
 #include "freed_buffers.hpp"
@@ -169,6 +170,21 @@ Result<OpenOptions> open_options(const perdure_options* given) {
   return options;
 }
 
+// What all ranks must ask for alike: some of them would make exchanges that the others don't.
+Status agree_on_request(Group& group, const Status& local, bool discard,
+                        const LevelSettings& levels) {
+  const std::string said =
+      levels.text() + (discard ? ", PERDURE_DISCARD" : ", without PERDURE_DISCARD");
+  const std::uint64_t sum = crc64(said.data(), said.size());
+  std::uint64_t sums[] = {sum, ~sum};
+  PERDURE_TRY(agree_max(group, local, sums));
+  if (sums[0] == ~sums[1]) return Status::success();
+  return Status(Code::invalid_argument, "the ranks open the pool in different ways, this one with ",
+                said,
+                "; give all the same options, and PERDURE_LEVELS to all or to none: not every "
+                "launcher gives its environment to all ranks");
+}
+
 Status open_handle(std::unique_ptr<Group> group, const char* path, const perdure_options* options,
                    perdure_pool** pool) {
   const CollectiveCall call(*group, "perdure_open");
@@ -183,7 +199,10 @@ Status open_handle(std::unique_ptr<Group> group, const char* path, const perdure
   const char* const levels = options == nullptr ? nullptr : options->levels;
   auto settings = parse_level_settings(text_or(levels, environment("PERDURE_LEVELS")));
   if (local.ok()) local = settings.status();
-  PERDURE_TRY(close_parked_pool(path, *group, local));
+  const bool discard = converted.ok() && converted.value().discard;
+  PERDURE_TRY(
+      agree_on_request(*group, local, discard, settings.ok() ? settings.value() : LevelSettings()));
+  PERDURE_TRY(close_parked_pool(path, *group, Status::success()));
   OpenOptions with = converted.take();
   // Levels look at the rank files before they are opened.
   PERDURE_TRY(agree(

@@ -172,6 +172,37 @@ TEST_F(PoolOfRanks, different_numbers_of_versions_are_an_error_of_all) {
   EXPECT_FALSE(std::filesystem::exists(path_));
 }
 
+// A rank that discards, or has levels, makes exchanges in which the others have no part: they were
+// taken for others of theirs, or waited for without end.
+TEST_F(PoolOfRanks, different_ways_of_opening_are_refused_on_all_and_leave_the_pool_as_it_is) {
+  if (ranks() == 1) GTEST_SKIP() << "there is no other rank";
+  ASSERT_EQ(open(PERDURE_COPY), 0) << perdure_last_error();
+  std::uint64_t version = 0;
+  ASSERT_EQ(perdure_commit(pool_, &version), 0);
+  perdure_close(pool_);
+  const std::string drain = "drain=" + path_ + "-drain";
+  perdure_options discards{};
+  discards.flags = PERDURE_DISCARD;
+  perdure_options drains{};
+  drains.levels = drain.c_str();
+  perdure_options seldom{};
+  seldom.levels = "every=7";
+  const perdure_options usual{};
+  for (const perdure_options* const other : {&discards, &drains, &seldom}) {
+    for (const int different : {0, ranks() - 1}) {
+      const perdure_options* const own = rank() == different ? other : &usual;
+      EXPECT_EQ(perdure_open_mpi(MPI_COMM_WORLD, path_.c_str(), own, &pool_), PERDURE_E_INVALID);
+      EXPECT_NE(std::string(perdure_last_error()).find("in different ways"), std::string::npos)
+          << perdure_last_error();
+    }
+  }
+  ASSERT_EQ(open(PERDURE_COPY), 0) << perdure_last_error();
+  perdure_pool_status status{};
+  ASSERT_EQ(perdure_status(pool_, &status), 0);
+  EXPECT_EQ(status.version, version);
+  perdure_close(pool_);
+}
+
 TEST_F(PoolOfRanks, an_error_of_one_rank_is_an_error_of_all) {
   perdure_options options{};
   options.copy_threads = rank() == ranks() - 1 ? 1000 : 1;  // the last rank is wrong
