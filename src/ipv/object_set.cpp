@@ -242,6 +242,18 @@ Status ObjectSet::decide_lag() {
   return Status::success();
 }
 
+// Which persistence points commit, and what is compared after one, takes all ranks.
+Status ObjectSet::agree_on_options() {
+  const std::uint64_t own = 2 * std::uint64_t{options_.every} + (options_.verify ? 1 : 0);
+  std::uint64_t all[] = {own, ~own};
+  PERDURE_TRY(agree_max(pool_.group(), Status::success(), all));
+  if (all[0] == ~all[1]) return Status::success();
+  return Status(Code::invalid_argument, "the ranks give different options of in-place versioning, ",
+                "this one every ", options_.every, " calls, ", options_.verify ? "" : "not ",
+                "verified; give all the same, and PERDURE_IPV to all or to none: not every "
+                "launcher gives its environment to all ranks");
+}
+
 // What can't be streamed is copied.
 Status ObjectSet::start_object(std::size_t place) {
   InPlaceObject& object = *objects_.all()[place];
@@ -280,6 +292,7 @@ Result<std::uint64_t> ObjectSet::restart() {
   if (started_) {
     return agree(pool_.group(), {Code::wrong_state, "perdure_ipv_restart() was called before"});
   }
+  PERDURE_TRY(agree_on_options());
   PERDURE_TRY_ASSIGN(auto version, pool_.restart());
   PERDURE_TRY(decide_lag());
   PERDURE_TRY(decide_thread());

@@ -88,6 +88,7 @@ class ObjectSet {
   Status adopt(std::unique_ptr<InPlaceObject> object, bool spare_copy);
   Status decide_thread();
   Status decide_lag();
+  Status agree_on_options();
   Status start_objects();
   Status start_object(std::size_t place);
   std::unique_ptr<InPlaceObject> copied_in_place_of(const InPlaceObject& object,

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "mpi_test.hpp"
+#include "perdure/perdure_ipv.h"
 #include "perdure/perdure_mpi.h"
 #include "perdure/perdure_mpi.hpp"
 
@@ -187,6 +188,34 @@ TEST_F(MismatchOfRanks, of_a_restart_with_a_commit_of_ranks_that_have_restarted_
   expect_after_a_kill(0);
   ASSERT_EQ(commit(1), 0) << perdure_last_error();
   EXPECT_EQ(perdure_close(pool_), 0);
+}
+
+// The rank that commits seldom, or compares nothing, was in another call than the others then.
+TEST_F(MismatchOfRanks, of_the_options_of_in_place_versioning_is_an_error_before_the_restart) {
+  path_ = directory_ + "/pool";
+  std::vector<char> object(10000, static_cast<char>(rank()));
+  const char* const different[] = {"every=2", "verify=on"};
+  for (const char* const option : {different[0], different[1], ""}) {
+    ASSERT_EQ(perdure_open_mpi(MPI_COMM_WORLD, path_.c_str(), nullptr, &pool_), 0);
+    if (rank() == 0) {
+      ASSERT_EQ(::setenv("PERDURE_IPV", option, 1), 0);
+    }
+    ASSERT_EQ(perdure_ipv_open(pool_, nullptr), 0) << perdure_last_error();
+    ASSERT_EQ(perdure_ipv_object("u", object.data(), object.size(), nullptr), 0)
+        << perdure_last_error();
+    const int code = perdure_ipv_restart(&version_);
+    if (*option == '\0') {
+      EXPECT_EQ(code, PERDURE_OK) << perdure_last_error();
+      EXPECT_EQ(perdure_ipv_persist(&version_), PERDURE_OK) << perdure_last_error();
+    } else {
+      EXPECT_EQ(code, PERDURE_E_INVALID);
+      const std::string said = perdure_last_error();
+      EXPECT_NE(said.find("PERDURE_IPV to all or to none"), std::string::npos) << said;
+    }
+    EXPECT_EQ(perdure_ipv_close(), PERDURE_OK) << perdure_last_error();
+    EXPECT_EQ(perdure_close(pool_), 0) << perdure_last_error();
+  }
+  EXPECT_EQ(::unsetenv("PERDURE_IPV"), 0);
 }
 
 // Where perdure run may ask the job to end, or a plan says when to commit, rank 0 answers for all.
