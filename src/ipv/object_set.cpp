@@ -249,8 +249,8 @@ Status ObjectSet::agree_on_options() {
   PERDURE_TRY(agree_max(pool_.group(), Status::success(), all));
   if (all[0] == ~all[1]) return Status::success();
   return Status(Code::invalid_argument, "the ranks give different options of in-place versioning, ",
-                "this one every ", options_.every, " calls, ", options_.verify ? "" : "not ",
-                "verified; give all the same, and PERDURE_IPV to all or to none: not every "
+                "this one every=", options_.every, " and verify=", options_.verify ? "on" : "off",
+                "; give all the same, and PERDURE_IPV to all or to none: not every "
                 "launcher gives its environment to all ranks");
 }
 

@@ -225,12 +225,16 @@ Result<std::optional<WindowOptions>> parse_window_info(const KeyValues& keys,
   return std::optional<WindowOptions>(std::move(options));
 }
 
+const char* mode_name(WindowMode mode) {
+  constexpr const char* names[] = {"copy", "log", "twin", "flush"};
+  return names[static_cast<int>(mode)];
+}
+
 std::string said_by_all(const WindowOptions& options) {
-  constexpr const char* modes[] = {"copy", "log", "twin", "flush"};
   constexpr const char* rules[] = {"none", "rows", "same", "by_hand"};
   std::ostringstream said;
   if (!options.by_environment) said << "perdure_name=" << quoted(options.name) << ", ";
-  said << "perdure_mode=" << modes[static_cast<int>(options.mode)];
+  said << "perdure_mode=" << mode_name(options.mode);
   for (std::size_t i = 0; i < trigger_count; ++i) {
     const std::uint64_t every = options.commit.every[i];
     if (every == 0) continue;
@@ -248,7 +252,7 @@ std::string said_by_all(const WindowOptions& options) {
   if (pool.restore == RestoreChoice::version) said << ", perdure_restore=" << pool.version;
   if (pool.allow_older) said << ", perdure_allow_older=true";
   if (options.by_environment) said << ", by PERDURE_WINDOWS";
-  if (options.by_environment && !options.halves) said << " with halves=asked";
+  if (options.by_environment && options.halves) said << " with halves=asked";
   return said.str();
 }
 

@@ -19,6 +19,7 @@
 namespace perdure {
 
 enum class WindowMode : std::uint8_t { copy, log, twin, flush };
+const char* mode_name(WindowMode mode);
 
 // The synchronisation calls that may commit.
 enum class Trigger : std::uint8_t { fence, wait, unlock, unlock_all, flush_all };

@@ -145,7 +145,7 @@ Result<WindowPool*> WindowPool::find_on_all(const Status& local, const WindowOpt
   if (all[1] != nothing && all[1] != -all[2]) {
     PERDURE_TRY(local);
     return Status(Code::rank_mismatch, "the ranks ask for different windows in one call, this one ",
-                  "for ", said, "; all give the same keys, each its own perdure_box");
+                  "for ", said, "; give all of them the same keys (perdure_box may differ)");
   }
   return all[0] == 0 ? known : nullptr;
 }

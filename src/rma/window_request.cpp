@@ -136,10 +136,9 @@ void name_window(WindowRequest& request) {
   if (options.by_environment && request.status.ok()) {
     options.name = "window-" + std::to_string(next_number(options.pool.path));
   }
-  constexpr const char* modes[] = {"copy", "log", "twin", "flush"};
   options.given["perdure_name"] = options.name;
   options.given["perdure_pool"] = options.pool.path;
-  options.given.try_emplace("perdure_mode", modes[static_cast<int>(options.mode)]);
+  options.given.try_emplace("perdure_mode", mode_name(options.mode));
 }
 
 }  // namespace perdure
