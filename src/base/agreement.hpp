@@ -85,6 +85,13 @@ inline Result<bool> is_on_any(Group& group, bool here) {
   return words[0] != 0;
 }
 
+// Collective: whether `word` is the same on all ranks.
+inline Result<bool> is_same_on_all(Group& group, const Status& local, std::uint64_t word) {
+  std::uint64_t words[] = {word, ~word};
+  PERDURE_TRY(agree_max(group, local, words));
+  return words[0] == ~words[1];
+}
+
 // The calls did not match, all ranks know it, and none has anything of them left.
 bool is_undone_mismatch(Group& group, const Status& agreed);
 

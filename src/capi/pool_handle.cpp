@@ -175,10 +175,9 @@ Status agree_on_request(Group& group, const Status& local, bool discard,
                         const LevelSettings& levels) {
   const std::string said =
       levels.text() + (discard ? ", PERDURE_DISCARD" : ", without PERDURE_DISCARD");
-  const std::uint64_t sum = crc64(said.data(), said.size());
-  std::uint64_t sums[] = {sum, ~sum};
-  PERDURE_TRY(agree_max(group, local, sums));
-  if (sums[0] == ~sums[1]) return Status::success();
+  PERDURE_TRY_ASSIGN(const bool same,
+                     is_same_on_all(group, local, crc64(said.data(), said.size())));
+  if (same) return Status::success();
   return Status(Code::invalid_argument, "the ranks open the pool in different ways, this one with ",
                 said,
                 "; give all the same options, and PERDURE_LEVELS to all or to none: not every "

@@ -245,9 +245,8 @@ Status ObjectSet::decide_lag() {
 // Which persistence points commit, and what is compared after one, takes all ranks.
 Status ObjectSet::agree_on_options() {
   const std::uint64_t own = 2 * std::uint64_t{options_.every} + (options_.verify ? 1 : 0);
-  std::uint64_t all[] = {own, ~own};
-  PERDURE_TRY(agree_max(pool_.group(), Status::success(), all));
-  if (all[0] == ~all[1]) return Status::success();
+  PERDURE_TRY_ASSIGN(const bool same, is_same_on_all(pool_.group(), Status::success(), own));
+  if (same) return Status::success();
   return Status(Code::invalid_argument, "the ranks give different options of in-place versioning, ",
                 "this one every=", options_.every, " and verify=", options_.verify ? "on" : "off",
                 "; give all the same, and PERDURE_IPV to all or to none: not every "

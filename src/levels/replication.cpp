@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <chrono>
 
+#include "base/agreement.hpp"
+#include "base/checksum.hpp"
 #include "base/clock.hpp"
 #include "base/guests.hpp"
 #include "levels/encode.hpp"
@@ -18,6 +20,21 @@ constexpr std::uint64_t slice_bytes = std::uint64_t{8} << 20U;
 constexpr std::uint64_t slice_share = 20;
 constexpr std::uint64_t slice_ns_max = 16'000'000;
 constexpr std::uint64_t slice_ns_min = 100'000;
+
+// [collective] Each rank reads the file of its own node.
+Result<std::vector<std::vector<std::uint32_t>>> same_groups(const std::string& path, Group& group) {
+  auto groups = read_groups(path, group.ranks());
+  std::uint64_t sum = 0;
+  if (groups.ok()) {
+    for (const auto& ranks : groups.value()) {
+      const std::uint64_t bytes = ranks.size() * sizeof ranks[0];
+      sum = crc64(ranks.data(), bytes, crc64(&bytes, sizeof bytes, sum));
+    }
+  }
+  PERDURE_TRY_ASSIGN(const bool same, is_same_on_all(group, groups.status(), sum));
+  if (same) return groups;
+  return Status(Code::invalid_argument, path, " is not the same on all nodes; copy one to all");
+}
 }  // namespace
 
 Replication::~Replication() {
@@ -34,8 +51,8 @@ Status Replication::choose_group(const LevelSettings& settings) {
   PERDURE_TRY_ASSIGN(const auto scheme, settings.scheme(nodes));
   if (!scheme) return Status::success();
   auto groups = settings.groups.empty() ? failure_groups(node_.nodes, *scheme)
-                                        : read_groups(settings.groups, node_.group.ranks());
-  if (!groups.ok() && settings.redundancy) return groups.status();
+                                        : same_groups(settings.groups, node_.group);
+  if (!groups.ok() && (settings.redundancy || !settings.groups.empty())) return groups.status();
   if (!groups.ok()) {
     node_.say("no redundancy between nodes: " + groups.status().message());
     return Status::success();

@@ -44,8 +44,8 @@ class Replication {
   Replication(const Replication&) = delete;
   Replication& operator=(const Replication&) = delete;
 
-  // Local. This rank's failure group, as the settings say; where none was asked for and none can
-  // be, a sentence says so.
+  // [collective] This rank's failure group, as the settings say; where none was asked for and none
+  // can be, a sentence says so.
   Status choose_group(const LevelSettings& settings);
   // None: images are not given to other ranks.
   const std::vector<std::uint32_t>& members() const { return members_; }

@@ -62,6 +62,10 @@ Status set(LevelSettings& settings, const std::string& key, const std::string& v
                 "patience, lease and take");
 }
 
+std::string milliseconds_text(std::uint64_t time_ns) {
+  return std::to_string(time_ns / 1'000'000) + " ms";
+}
+
 // A file's lines as one text; what follows a # is a comment.
 Result<std::string> text_of_file(const std::string& path) {
   PERDURE_TRY_ASSIGN(const auto file, open_input(path));
@@ -95,9 +99,13 @@ Result<std::optional<Scheme>> LevelSettings::scheme(std::uint32_t nodes) const {
 std::string LevelSettings::text() const {
   std::string text = "redundancy=" + redundancy.value_or("partner on several nodes") + ", every " +
                      std::to_string(every) + " versions";
+  if (!groups.empty()) text += ", groups of " + groups;
+  text += ", patience " + milliseconds_text(patience_ns);
+  if (take) text += ", from lineage " + job_id_text(*take);
   if (drain.empty()) return text + ", no drain";
   return text + ", drained to " + drain + " every " + std::to_string(drain_every.value_or(every)) +
-         " versions, the last " + std::to_string(drain_keep) + " kept";
+         " versions, the last " + std::to_string(drain_keep) + " kept, lease " +
+         milliseconds_text(lease_ns);
 }
 
 Result<std::vector<std::vector<std::uint32_t>>> read_groups(const std::string& path,

@@ -8,6 +8,7 @@
 
 #include <fstream>
 #include <numeric>
+#include <set>
 
 namespace perdure {
 namespace {
@@ -42,6 +43,30 @@ TEST(LevelSettings, are_the_same_in_a_text_and_in_a_file) {
     EXPECT_EQ(settings.value().drain_every, 14U);
     EXPECT_EQ(settings.value().drain_keep, 3U);
     EXPECT_EQ(settings.value().patience_ns, 90'000'000'000U);
+  }
+}
+
+// Ranks compare it when they open a pool.
+TEST(LevelSettings, have_another_text_where_any_key_differs) {
+  const std::string drain = "drain=/scratch/me";
+  std::set<std::string> texts;
+  const std::string lineage(32, '5');
+  const std::vector<std::string> given = {"",
+                                          drain,
+                                          drain + "x",
+                                          "redundancy=off",
+                                          "redundancy=xor:4",
+                                          "every=7",
+                                          "groups=/g",
+                                          "patience=9s",
+                                          "take=" + lineage,
+                                          drain + ";drain_every=3",
+                                          drain + ";drain_keep=3",
+                                          drain + ";lease=9s"};
+  for (const std::string& text : given) {
+    const auto settings = parse_level_settings(text);
+    ASSERT_TRUE(settings.ok()) << settings.status().message();
+    EXPECT_TRUE(texts.insert(settings.value().text()).second) << settings.value().text();
   }
 }
 

@@ -111,7 +111,7 @@ class LevelsOfJobs : public testing::Test {
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   }
 
-  std::string levels_ = "redundancy=partner;every=1;patience=20s";
+  std::string levels_ = "redundancy=partner;every=1;patience=20s";  // @: the rank's own node
   Found* found_ = nullptr;
 
  private:
@@ -119,7 +119,9 @@ class LevelsOfJobs : public testing::Test {
     const std::string place = node(start.nodes[group.rank()]);
     const PathParts parts = split_path(place);
     PERDURE_TRY(Directory::make_below(parts.directory, parts.name).status());
-    PERDURE_TRY_ASSIGN(const auto settings, parse_level_settings(levels_));
+    std::string own = levels_;
+    if (const auto at = own.find('@'); at != std::string::npos) own.replace(at, 1, place);
+    PERDURE_TRY_ASSIGN(const auto settings, parse_level_settings(own));
     PERDURE_TRY_ASSIGN(auto levels, Levels::create(group, place + "/pool", settings, Trust::own));
     OpenOptions options;
     options.job_name = "job";

@@ -510,5 +510,25 @@ TEST_F(LevelsOfJobs, a_failure_group_that_is_too_small_for_its_scheme_is_refused
   EXPECT_EQ(run({.commits = 2}), refused_code);
 }
 
+// Each rank would give its image to others than those that expect it.
+TEST_F(LevelsOfJobs, failure_groups_that_differ_between_nodes_are_refused_on_all) {
+  levels_ = "redundancy=partner;every=1;patience=20s;groups=@/groups";
+  const std::vector<std::uint32_t> nodes = {0, 1, 2, 3};
+  for (const std::uint32_t number : nodes) {
+    fs::create_directories(node(number));
+    std::ofstream(node(number) + "/groups") << "0 1\n2 3\n";
+  }
+  ASSERT_EQ(run({.nodes = nodes, .commits = 2, .mark = 1}), 0);
+  std::ofstream(node(3) + "/groups") << "0 2\n1 3\n";
+  EXPECT_EQ(run({.nodes = nodes, .commits = 2}), refused_code);
+  fs::remove(node(3) + "/groups");
+  EXPECT_EQ(run({.nodes = nodes, .commits = 2}), refused_code);
+  std::ofstream(node(3) + "/groups") << "2 3\n0 1\n";
+  EXPECT_EQ(run({.nodes = nodes, .commits = 2}), refused_code);
+  std::ofstream(node(3) + "/groups") << "0 1\n2 3\n";
+  ASSERT_EQ(run({.nodes = nodes}), 0);
+  EXPECT_EQ(found_->mark, 1U);
+}
+
 }  // namespace
 }  // namespace perdure
