@@ -56,7 +56,7 @@ NAMES = (
 _TAKES = {
     "seed": ("kill", "kill_windows", "kill_cache", "kill_nodes"),
     "directory": ("matpower", "memsim"),
-    "only": ("ipv",),
+    "only": ("ipv", "windows"),
     "programs": ("foreign",),
 }
 # Whose program bench_NAME measures all of it, and what that is.
@@ -93,7 +93,8 @@ def bench(
         typer.Option(
             metavar="PART",
             help="Measure only this of ipv: a program (cg, mg, ft, bt, sp, lu, eddy) or a part "
-            "(times, misses, update, compile). May be repeated.",
+            "(times, misses, update, compile); of windows: a part (applications, operations, "
+            "making). May be repeated.",
             show_default=False,
         ),
     ] = None,
@@ -174,10 +175,11 @@ def _check_names(names: list[str], programs: bool = False) -> list[str]:
 
 
 def _check_parts(names: list[str], only: tuple[str, ...]) -> tuple[str, ...]:
-    if only and not set(names) & set(_TAKES["only"]):
-        raise typer.BadParameter(f"--only is of {', '.join(_TAKES['only'])}")
+    takers = [name for name in names if name in _TAKES["only"]]
+    if only and len(takers) != 1:
+        raise typer.BadParameter(f"--only is of one of {', '.join(_TAKES['only'])}")
     if only:
-        known = import_module("perdure_bench.ipv").ONLY
+        known = import_module(f"perdure_bench.{takers[0]}").ONLY
         for part in only:
             if part not in known:
                 raise typer.BadParameter(f"--only '{part}' is none of {', '.join(known)}")

@@ -50,6 +50,9 @@ from perdure_bench.solver import huge_page_directory, pool_directory
 from perdure_bench.windows_fence import fence_facts, fence_runs
 
 SUMMARY = "cost of MPI windows that survive"
+# What --only may name: hpccg and PageRank with the fences, single operations, making windows.
+ONLY = ("applications", "operations", "making")
+APPLICATIONS, OPERATIONS, MAKING = ONLY
 PROTECTIONS = ("none", "disk", "copy", "twin", "log")
 TWIN_TARGET = 1.02  # of run_time_ratio
 
@@ -117,8 +120,18 @@ def _cases(*of_windows: str) -> list[Case]:
     ]  # fmt: skip
 
 
-def measure(quick: bool) -> Iterator[Fact]:
-    """The facts, as they come. Raises ProgramFailed."""
+def measure(quick: bool, only: tuple[str, ...] = ()) -> Iterator[Fact]:
+    """The facts, as they come; `only` names parts, none means all. Raises ProgramFailed."""
+    parts = only or ONLY
+    if APPLICATIONS in parts:
+        yield from _of_applications(quick)
+    if OPERATIONS in parts:
+        yield from windows_micro.measure(quick)
+    if MAKING in parts:
+        yield from windows_making.measure(quick)
+
+
+def _of_applications(quick: bool) -> Iterator[Fact]:
     size = QUICK if quick else FULL
     # With p as a persistent window, and x and r as arrays of its pool.
     hpccg = Hpccg(find_programs("hpccg")[0], size.edge)
@@ -146,5 +159,3 @@ def measure(quick: bool) -> Iterator[Fact]:
                 for model in models:
                     yield said.emulated(case, model.spec, bench, rounds)
         yield from fence_facts(quick, pools, advance)
-    yield from windows_micro.measure(quick)
-    yield from windows_making.measure(quick)

@@ -10,8 +10,9 @@ with commit=none: a commit is no part of this. A ratio compares two runs of one 
                            are copy there
 
 The metric is ratio_to_plain; floor_ratio is that of the plain program to itself. With 2 ranks, and
-with 4 where there are as many processors: on fewer it is the scheduler's turns that are measured,
-some 15 s a run. It models programs that make windows again and again, as some libraries do for each
+in the whole form with 4. On fewer processors than ranks it is the scheduler's turns that are
+measured, as ranks that wait don't yield: a run takes tens of seconds, so there are three rounds, of
+fewer windows. It models programs that make windows again and again, as some libraries do for each
 message or step; no program makes nothing but windows.
 """
 
@@ -28,20 +29,19 @@ from perdure_bench.windows_micro import MODES, Rounds, Runner, library_of
 
 TARGET = 2
 _NO_COMMIT = ";commit=none"
-_RANKS = (2, 4)
-_WINDOWS = 40  # in a batch, of all ranks: there are few cores
+_WINDOWS = 20  # in a batch
 
 
 def measure(quick: bool) -> Iterator[Fact]:
     """The facts of every flavour. Raises ProgramFailed."""
-    rounds = 2 if quick else 7
     variants = ("plain", "again", *(mode + _NO_COMMIT for mode in MODES))
     for program in find_programs("bench_window_making", "bench"):
-        for ranks in _RANKS[:1] if quick or len(os.sched_getaffinity(0)) < _RANKS[-1] else _RANKS:
+        for ranks in (2,) if quick else (2, 4):
+            waits = ranks > len(os.sched_getaffinity(0))
+            rounds = 2 if quick else 3 if waits else 7
+            extent = (_WINDOWS // 4 if waits else _WINDOWS,)
             with pool_directory() as pools:
-                runner = Runner(
-                    program, library_of(program.flavour), (_WINDOWS // ranks,), pools, ranks
-                )
+                runner = Runner(program, library_of(program.flavour), extent, pools, ranks)
                 yield from facts_of(program, ranks, runner.run_rounds(rounds, variants), not quick)
 
 

@@ -6,9 +6,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from typer import BadParameter
 
 from perdure.programs import Program
-from perdure_bench import windows_making, windows_micro
+from perdure_bench import command, windows, windows_making, windows_micro
 
 PUT, WHOLE = "put 8 B, flush", "put-whole 32 MiB, fence"
 FLOOR = "put-whole 32 MiB, floor"
@@ -84,3 +85,15 @@ def test_making_windows_is_compared_in_each_mode_and_with_itself():
     assert facts["make-free-64B-copy"].more["operation_ns"] == 24
     assert facts["make-free-64B-log"].holds and not facts["make-free-64B-twin"].holds
     assert all(fact.more["ranks"] == 4 for fact in facts.values())
+
+
+def test_only_what_is_named_is_measured(monkeypatch):
+    monkeypatch.setattr(windows, "_of_applications", lambda quick: ["applications", quick])
+    monkeypatch.setattr(windows_micro, "measure", lambda quick: ["operations", quick])
+    monkeypatch.setattr(windows_making, "measure", lambda quick: ["making", quick])
+    assert list(windows.measure(True, ("making",))) == ["making", True]
+    assert list(windows.measure(False, ())) == [
+        "applications", False, "operations", False, "making", False
+    ]  # fmt: skip
+    with pytest.raises(BadParameter, match="none of applications"):
+        command._check_parts(["windows"], ("mg",))
