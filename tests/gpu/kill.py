@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Kills jobs whose array is in memory of a GPU, and compares what they restart from.
 
-    kill.py BUILD                 the tests' driver: at each of its calls, in each of its copies
+    kill.py BUILD [--every N]     the tests' driver: at each of its calls, in each of its copies; or
+                                  at each N-th, from one that is drawn
     kill.py BUILD --gpu 8 1e9     the GPU of this machine: 8 kills at any time, of so many bytes
 
 After each kill a process without a GPU restarts from the pool: every byte is of one version, which
@@ -114,14 +115,15 @@ def _calls(build: Path, place: Path, mode: str) -> tuple[int, int]:
     return len(names), sum("cuMemcpy" in name for name in names)
 
 
-def sweep(build: Path) -> Iterator[tuple[str, Counts]]:
-    """Each kill of a run with the tests' driver, in pools of their own."""
+def sweep(build: Path, step: int) -> Iterator[tuple[str, Counts]]:
+    """Kills of a run with the tests' driver, in pools of their own."""
+    drawn = _drawn()
     for mode in MODES:
         with tempfile.TemporaryDirectory(prefix="perdure-gpu-", dir=_memory()) as folder:
             calls, copies = _calls(build, Path(folder), mode)
             for what, count in (("KILL_AT", calls), ("KILL_COPY", copies)):
                 counts = Counts()
-                for at in range(1, count + 1):
+                for at in range(drawn.randint(1, min(step, count)), count + 1, step):
                     place = Path(folder) / f"{what}{at}"
                     jobs = Jobs(build, place, mode, SMALL_BYTES, fake=True)
                     printed, code = jobs.run(COMMITS, **{f"FAKE_CUDA_{what}": at})
@@ -134,9 +136,7 @@ def sweep(build: Path) -> Iterator[tuple[str, Counts]]:
 
 def campaign(build: Path, kills: int, size_bytes: int) -> Iterator[tuple[str, Counts]]:
     """Kills at any time, on the GPU of this machine."""
-    seed = int(os.environ.get("PERDURE_TEST_SEED") or random.SystemRandom().randrange(1 << 32))
-    print(f"PERDURE_TEST_SEED={seed}", file=sys.stderr)
-    drawn = random.Random(seed)
+    drawn = _drawn()
     for mode in MODES:
         counts = Counts()
         with tempfile.TemporaryDirectory(prefix="perdure-gpu-", dir=_memory()) as folder:
@@ -164,6 +164,12 @@ def _kill_one(jobs: Jobs, drawn: random.Random, counts: Counts) -> None:
     jobs.compare(printed, counts)
 
 
+def _drawn() -> random.Random:
+    seed = int(os.environ.get("PERDURE_TEST_SEED") or random.SystemRandom().randrange(1 << 32))
+    print(f"PERDURE_TEST_SEED={seed}", file=sys.stderr)
+    return random.Random(seed)
+
+
 def _memory() -> str | None:
     return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 
@@ -171,7 +177,10 @@ def _memory() -> str | None:
 def main(words: list[str]) -> int:
     """The exit code."""
     build = Path(words[0])
-    facts = campaign(build, int(words[2]), int(float(words[3]))) if words[1:] else sweep(build)
+    if words[1:2] == ["--gpu"]:
+        facts = campaign(build, int(words[2]), int(float(words[3])))
+    else:
+        facts = sweep(build, int(words[2]) if words[1:] else 1)
     good = True
     for case, counts in facts:
         print(counts.line(case), flush=True)

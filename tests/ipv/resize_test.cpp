@@ -180,7 +180,7 @@ class GrowingHistory {
 
 TEST(IpvResize, random_histories_recover_with_their_sizes_from_a_crash_at_every_fence) {
   const std::uint64_t seed = number_from("PERDURE_TEST_SEED", 1);
-  const std::uint64_t histories = number_from("PERDURE_IPV_HISTORIES", 60);
+  const std::uint64_t histories = number_from("PERDURE_IPV_HISTORIES", 30);
   RecordProperty("seed", std::to_string(seed));
   std::uint64_t fences = 0, images = 0, resizes = 0;
   for (std::uint64_t i = 0; i < histories; ++i) {

@@ -4,7 +4,7 @@
 
     random_nests.py --build DIR [--seed N] [--count 300] [--runtime poison|perdure]
                     [--threads N|beside] [--reader] [--lto thin|full] [--plugin FILE]
-                    [--library FILE] [--keep DIR] [--unit FILE [--seeds 40]]
+                    [--library FILE] [--keep DIR] [--unit FILE [--seeds 40] [--levels=-O2]]
 
 Programs of nest_generator.py are compiled natively and by the pass with the same flags, and run
 side by side by nest_driver.c: linked with poison_runtime.cpp; or with libperdure, in all tiers,
@@ -13,7 +13,8 @@ With --threads, nests are parallel loops of OpenMP where they may be, which are 
 of the same arrays. With --threads beside, a thread of the program may run a part of a nest.
 With --reader, over libperdure, a thread looks at all objects all the time, and fails if it sees
 what the program as written could not have shown (reader.h).
-With --unit, the programs of FILE are run instead of generated ones, at some levels and seeds.
+With --unit, the programs of FILE are run instead of generated ones, at some levels, or those that
+are named, separated by commas, and seeds.
 With --lto, lld optimises both sides once more; then nothing is stored past the cache.
 """
 
@@ -38,7 +39,7 @@ PER_UNIT = 50
 KINDS = ("asked", "taken", "redirected", "past_cache")
 LEVELS = ["-O1", "-O2", "-O2", "-O3", "-O3 -march=native", "-O2 -fno-vectorize", "-Os",
           "-O2 -fno-strict-aliasing", "-O2 -ffp-contract=off", "-O0"]
-LEVELS_OF_FILE = ["-O1", "-O2", "-O3 -march=native"]
+LEVELS_OF_FILE = "-O1,-O2,-O3 -march=native"
 
 
 class Failure(Exception):
@@ -132,7 +133,7 @@ def check_unit(number: int, options: argparse.Namespace, folder: Path, common: l
 
 
 def check_file(options: argparse.Namespace, folder: Path, common: list) -> None:
-    for level in LEVELS_OF_FILE:
+    for level in options.levels.split(","):
         objects = compile_unit(options.unit.read_text(), level, folder, options)
         program = link(objects, level, folder, options, common)
         for seed in range(options.seed, options.seed + options.seeds):
@@ -157,6 +158,7 @@ def main() -> int:
                         help="libperdure, instead of the build's")
     parser.add_argument("--unit", type=Path, help="programs of a file, instead of random ones")
     parser.add_argument("--seeds", type=int, default=40, help="of such a file, at each level")
+    parser.add_argument("--levels", default=LEVELS_OF_FILE, help="of such a file")
     parser.add_argument("--keep", type=Path, help="keep sources and programs there")
     options = parser.parse_args()
     print(f"seed {options.seed}", flush=True)
