@@ -6,7 +6,9 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
+#include <atomic>
 #include <cstring>
+#include <thread>
 #include <vector>
 
 #include "pool/array_buffer.hpp"
@@ -41,6 +43,47 @@ TEST(ChangedPages, a_store_that_may_have_gone_unseen_is_found_though_pages_are_f
   const PageSet& lacking = changes.lacking(0, {memory.at(), pages * page_bytes}, committed.data());
   EXPECT_TRUE(lacking.has(3));
   EXPECT_FALSE(lacking.has(4));
+}
+
+// The fault handler of one thread looks at all arrays while another thread opens and closes some.
+// Between its two looks at one, that may have become another one, whose size is larger.
+TEST(FaultTracker, takes_no_store_for_that_of_an_array_that_is_opened_or_closed) {
+  constexpr std::size_t block = std::size_t{64} << 10U;
+  constexpr std::size_t blocks = 32;
+  constexpr std::size_t rounds = 500;
+  auto* const memory = static_cast<std::byte*>(::mmap(
+      nullptr, 4 * blocks * block, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  ASSERT_NE(memory, MAP_FAILED);
+  std::byte* const before = memory;  // of one block
+  std::byte* const stored = memory + block;
+  std::byte* const large = memory + 2 * blocks * block;
+  const auto create = [](std::byte* base, std::size_t count) {
+    auto made = PageTracker::create(base, count * block, TrackerKind::faults);
+    EXPECT_TRUE(made.ok()) << made.status().message();
+    return made.take();
+  };
+  auto first = create(before, 1);  // its place, which is looked at first, is that of the others
+  const auto tracker = create(stored, blocks);
+  first.reset();
+  std::atomic<bool> ends{false};
+  std::thread other([&] {
+    while (!ends) {
+      create(before, 1).reset();
+      create(large, 2 * blocks).reset();
+    }
+  });
+  ASSERT_TRUE(tracker->watch().ok());
+  std::size_t found = 0;
+  for (std::size_t round = 0; round < rounds; ++round) {
+    for (std::size_t i = 1; i < blocks; i += 4) stored[i * block] = std::byte{1};
+    PageSet changed(blocks * block, block);
+    EXPECT_TRUE(tracker->collect(changed).ok());
+    for (std::size_t i = 1; i < blocks; i += 4) found += changed.has(i) ? 1U : 0U;
+  }
+  ends = true;
+  other.join();
+  EXPECT_EQ(found, rounds * blocks / 4);
+  ::munmap(memory, 4 * blocks * block);
 }
 
 // A hole in the memory, which the program then fills: nobody can protect what lies after it.

@@ -13,12 +13,14 @@
 
 namespace perdure {
 
-// Read by the signal handler: everything it touches is atomic or set before `base` is published.
+// Read by the signal handler, also of a thread that stores to another range while this one becomes
+// another: base and size are of one range if `uses` is the same before and after. `touched` is read
+// by those who store to this range, which nobody does while it changes.
 struct TrackedRange {
+  std::atomic<std::uint64_t> uses{0};   // so many ranges it has been
   std::atomic<std::uintptr_t> base{0};  // 0: free
-  std::size_t size_bytes = 0;
+  std::atomic<std::size_t> size_bytes{0};
   std::unique_ptr<std::atomic<std::uint8_t>[]> touched;  // by block
-  std::size_t blocks = 0;
 };
 
 namespace {
@@ -34,8 +36,12 @@ bool set_protection(std::uintptr_t begin, std::size_t count, int protection) {
 
 TrackedRange* range_with(std::uintptr_t address) {
   for (TrackedRange& range : ranges) {
+    const std::uint64_t uses = range.uses.load(std::memory_order_acquire);
     const std::uintptr_t base = range.base.load(std::memory_order_acquire);
-    if (base != 0 && address >= base && address - base < range.size_bytes) return &range;
+    // A size of a later use comes with its count.
+    const std::size_t size_bytes = range.size_bytes.load(std::memory_order_acquire);
+    if (base == 0 || address < base || address - base >= size_bytes) continue;
+    if (range.uses.load(std::memory_order_relaxed) == uses) return &range;
   }
   return nullptr;
 }
@@ -67,9 +73,10 @@ Result<std::unique_ptr<PageTracker>> FaultTracker::create(std::byte* base, std::
   const std::lock_guard<std::mutex> lock(ranges_mutex);
   for (TrackedRange& range : ranges) {
     if (range.base.load() != 0) continue;
-    range.size_bytes = size_bytes;
-    range.blocks = (size_bytes + block_bytes - 1) / block_bytes;
-    range.touched = std::make_unique<std::atomic<std::uint8_t>[]>(range.blocks);
+    range.uses.fetch_add(1, std::memory_order_release);
+    range.size_bytes.store(size_bytes, std::memory_order_release);
+    const std::size_t blocks = (size_bytes + block_bytes - 1) / block_bytes;
+    range.touched = std::make_unique<std::atomic<std::uint8_t>[]>(blocks);
     range.base.store(reinterpret_cast<std::uintptr_t>(base), std::memory_order_release);
     return std::unique_ptr<PageTracker>(new FaultTracker(range));
   }

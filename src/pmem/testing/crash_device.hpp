@@ -30,6 +30,7 @@
 // parameter, so that small cases are exhaustive.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -70,7 +71,10 @@ class CrashDevice final : public Device {
   DeviceFile file() const override;
   std::byte* base() const override { return volatile_; }
   std::uint64_t size_bytes() const override { return size_bytes_; }
-  DeviceCounters counters() const override { return counters_; }
+  DeviceCounters counters() const override {
+    const std::lock_guard<std::recursive_mutex> lock(mutex_);
+    return counters_;
+  }
   Status resize(std::uint64_t size_bytes) override;
   void store(std::uint64_t offset, const void* source, std::size_t count) override;
   void store_word(std::uint64_t offset, std::uint64_t word) override;
@@ -82,7 +86,7 @@ class CrashDevice final : public Device {
   std::function<void(CrashDevice&)> on_fence;
   // The fence with this number (from 1) fails with an I/O error and makes nothing durable: what its
   // thread flushed before it counts as not flushed. 0: none.
-  std::uint64_t failing_fence = 0;
+  std::atomic<std::uint64_t> failing_fence = 0;
   std::uint64_t failing_fences = 1;  // from that one on
   // Each flush with a multiple of this number (from 1) does nothing, as if the caller had forgotten
   // it; 0: none. For tests of tests.
