@@ -252,7 +252,7 @@ Result<bool> NotedFiles::note_newest() {
   if (held) return false;
   PERDURE_TRY(flush());
   PERDURE_TRY_ASSIGN(const FileNote now, file.measure());
-  const auto first = first_note(file.path());
+  const auto first = first_note(file);
   PERDURE_TRY(first.status());
   if (!first.value()) PERDURE_TRY(keep_first_note(now));
   put(now);
@@ -263,19 +263,26 @@ void NotedFiles::undo_note() {
   next_.scalars.pop_back();
 }
 
-Result<std::optional<FileNote>> NotedFiles::first_note(const std::string& path) const {
-  PERDURE_TRY_ASSIGN(auto own, first_note_of(rank_, path));
-  for (std::uint32_t rank = 0; !own && rank < old_ranks_; ++rank) {
-    PERDURE_TRY_ASSIGN(own, first_note_of(rank, path));
+// Of this rank; or of another one that had the file then, in a run of other ranks too.
+Result<std::optional<FileNote>> NotedFiles::first_note(const NotedFile& file) const {
+  std::optional<FileNote> first;
+  if (directory_.empty()) return first;
+  PERDURE_TRY_ASSIGN(const auto directory, Directory::open(directory_, Trust::anyone));
+  PERDURE_TRY_ASSIGN(first, read_first_note(directory, first_note_name(rank_, file.path()), file));
+  if (first) return first;
+  PERDURE_TRY_ASSIGN(const auto names, directory.names());
+  for (const std::string& name : names) {
+    if (!is_first_note_file(name) || !name.ends_with("." + file_note_digits(file.path()))) continue;
+    PERDURE_TRY_ASSIGN(const auto note, read_first_note(directory, name, file));
+    const bool is_its = note && note->place == file.place();
+    if (is_its && (!first || note->bytes < first->bytes)) first = note;
   }
-  return own;
+  return first;
 }
 
-Result<std::optional<FileNote>> NotedFiles::first_note_of(std::uint32_t rank,
-                                                          const std::string& path) const {
-  if (directory_.empty()) return std::optional<FileNote>();
-  PERDURE_TRY_ASSIGN(const auto directory, Directory::open(directory_, Trust::anyone));
-  const std::string name = first_note_name(rank, path);
+Result<std::optional<FileNote>> NotedFiles::read_first_note(const Directory& directory,
+                                                            const std::string& name,
+                                                            const NotedFile& of) const {
   auto file = directory.open_file(name, FileAccess::read);
   if (file.status().code() == Code::not_found) return std::optional<FileNote>();
   PERDURE_TRY(file.status());
@@ -288,8 +295,9 @@ Result<std::optional<FileNote>> NotedFiles::first_note_of(std::uint32_t rank,
   const bool whole = bytes.size() >= sizeof head &&
                      crc64(bytes.data() + summed, bytes.size() - summed) == head.checksum;
   const auto note = whole ? file_note_of(bytes.subspan(sizeof head)) : std::nullopt;
-  if (!note || note->path != path) {
-    return Status(Code::damaged, directory.path_of(name), " says no more how long ", quoted(path),
+  if (!note || note->path != of.path()) {
+    return Status(Code::damaged, directory.path_of(name), " says no more how long ",
+                  quoted(of.path()),
                   " was at first; remove it, and the file stays as long as it is");
   }
   if (head.job_id[0] != job_.words[0] || head.job_id[1] != job_.words[1]) {
@@ -350,7 +358,7 @@ Status NotedFiles::make_durable() {
 Status NotedFiles::check_one(NotedFile& file, const Catalogue& held, std::uint64_t number) const {
   PERDURE_TRY_ASSIGN(const auto note, find_file_note(held, file.path()));
   if (note) return file.check(*note, sentence("version ", number));
-  PERDURE_TRY_ASSIGN(const auto first, first_note(file.path()));
+  PERDURE_TRY_ASSIGN(const auto first, first_note(file));
   if (!first) return Status::success();
   // No version says that these bytes are there.
   const Status fits = file.check(*first, "the pool");
@@ -360,7 +368,7 @@ Status NotedFiles::check_one(NotedFile& file, const Catalogue& held, std::uint64
 Status NotedFiles::cut_one(NotedFile& file, const Catalogue& held) const {
   PERDURE_TRY_ASSIGN(const auto note, find_file_note(held, file.path()));
   if (note) return file.cut(*note);
-  PERDURE_TRY_ASSIGN(const auto first, first_note(file.path()));
+  PERDURE_TRY_ASSIGN(const auto first, first_note(file));
   if (first && file.check(*first, "the pool").ok()) return file.cut(*first);
   if (!first) return Status::success();
   PERDURE_TRY_ASSIGN(const FileNote now, file.measure());

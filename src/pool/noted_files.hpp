@@ -14,8 +14,8 @@
 //       those before the end that was noted have their checksum. A file that was noted empty is
 //       known by its directory.
 //   pool.N4  A version that knows nothing of a file (it was named later) has it as long as it was
-//       when it was named first. That is in a file of its own beside the rank's, durably before
-//       the program can go on, because no version says it.
+//       when it was named first, by whichever rank. That is in a file of its own beside the
+//       rank's, durably before the program can go on, because no version says it.
 //   pool.N5  A file is one rank's: it is locked.
 //
 // Lines that are in a buffer of the program are neither in the file nor noted. So buffers are
@@ -49,6 +49,7 @@ class NotedFile {
   static Result<NotedFile> open(const std::string& path, std::FILE* stream);
 
   const std::string& path() const { return path_; }
+  const std::string& place() const { return place_; }
   const std::string& full_path() const { return full_path_; }
   std::FILE* stream() const { return stream_; }
   Status set_stream(std::FILE* stream);
@@ -84,9 +85,6 @@ class NotedFiles {
   // Where the first lengths are kept; without it nowhere.
   void set_place(const std::string& directory, std::uint32_t rank, const JobId& job);
 
-  // Of the ranks that made the pool, where others go on: their first lengths count as well.
-  void set_old_ranks(std::uint32_t ranks) { old_ranks_ = ranks; }
-
   bool empty() const { return files_.empty(); }
   bool has(const std::string& full_path) const;
   bool names(const std::string& path) const;
@@ -112,15 +110,16 @@ class NotedFiles {
   Status cut_one(NotedFile& file, const Catalogue& held) const;
   Status flush() const;
   void put(const FileNote& note);
-  Result<std::optional<FileNote>> first_note(const std::string& path) const;
-  Result<std::optional<FileNote>> first_note_of(std::uint32_t rank, const std::string& path) const;
+  Result<std::optional<FileNote>> first_note(const NotedFile& file) const;
+  Result<std::optional<FileNote>> read_first_note(const Directory& directory,
+                                                  const std::string& name,
+                                                  const NotedFile& of) const;
   Status keep_first_note(const FileNote& note) const;
 
   Catalogue& next_;
   std::vector<NotedFile> files_;
   std::string directory_;
   std::uint32_t rank_ = 0;
-  std::uint32_t old_ranks_ = 0;
   JobId job_;
 };
 

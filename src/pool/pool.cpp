@@ -77,7 +77,6 @@ void Pool::set_directory(const std::string& directory, std::unique_ptr<RankChang
   if (!change_) return;
   status_.version = change_->old().version();
   status_.old_ranks = change_->old().ranks();
-  next_.files().set_old_ranks(change_->old().ranks());
 }
 
 void Pool::note_place(const std::string& directory) {

@@ -285,7 +285,6 @@ Status Pool::finish_change(const Catalogue& newest) {
   device_->renamed(change_->old().directory().path_of(rank_file_name(group_.rank())));
   change_.reset();
   status_.old_ranks = group_.ranks();
-  next_.files().set_old_ranks(0);
   note_place(directory());
   return options_.taker == nullptr ? Status::success() : options_.taker->changed(newest);
 }

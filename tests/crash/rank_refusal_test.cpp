@@ -209,6 +209,36 @@ TEST_F(AnotherNumber, files_are_cut_by_whichever_rank_names_them) {
   EXPECT_EQ(perdure_test::read_file(log(1)), "kept\n");
 }
 
+// A run of other ranks is killed, or has its first version: who names the file next is another
+// rank, and what a version knows nothing of goes all the same.
+TEST_F(AnotherNumber, files_are_as_they_were_named_first_by_whichever_rank) {
+  const std::string log = directory_ / "log";
+  options_.keep = 2;
+  const auto write = [&] { std::ofstream(log, std::ios::app) << "line\n"; };
+  const auto run = [&](std::uint32_t ranks, std::uint32_t names, const Body& then) {
+    const Status done = job(ranks, [&](Pool& pool, Group& group) -> Status {
+      PERDURE_TRY(restart_with(RankRule::same, RankRule::same)(pool, group));
+      if (group.rank() == names) PERDURE_TRY(pool.name_file(log, nullptr));
+      PERDURE_TRY(group.all_max({}));
+      EXPECT_FALSE(std::filesystem::exists(log) && std::filesystem::file_size(log) != 0);
+      PERDURE_TRY(group.all_max({}));
+      if (group.rank() == names) write();
+      return then(pool, group);
+    });
+    ASSERT_TRUE(done.ok()) << done.message();
+  };
+  const Body is_killed = [](Pool&, Group&) { return Status::success(); };
+  make(2, false);
+  run(3, 2, is_killed);
+  run(2, 0, is_killed);
+  run(3, 1, is_killed);
+  run(1, 0, [](Pool& pool, Group&) -> Status {
+    PERDURE_TRY(pool.commit().status());
+    return pool.restore(1);
+  });
+  EXPECT_EQ(perdure_test::read_file(log), "");
+}
+
 // Rank r of `ranks` has `width` cells of 12, from r * 12 / ranks on.
 Status restart_boxes(Pool& pool, Group& group, std::uint64_t width, std::int64_t*& cells) {
   ArrayOptions options;
