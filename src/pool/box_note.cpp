@@ -68,6 +68,17 @@ bool put_box(Catalogue& catalogue, const std::string& name, std::uint32_t part,
   return is_new;
 }
 
+std::optional<GlobalBox> find_box(const Catalogue& catalogue, const std::string& name,
+                                  std::uint32_t part) {
+  const std::string known = box_note_name(name, part);
+  const auto found = std::ranges::find(catalogue.scalars, known, &ScalarEntry::name);
+  if (found == catalogue.scalars.end()) return std::nullopt;
+  GlobalBoxes boxes;
+  read_note(*found, boxes);
+  const auto box = boxes.find({name, part});
+  return box == boxes.end() ? std::nullopt : std::optional(box->second);
+}
+
 GlobalBoxes boxes_of(const Catalogue& catalogue) {
   GlobalBoxes boxes;
   for (const ScalarEntry& scalar : catalogue.scalars) {

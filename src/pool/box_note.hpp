@@ -5,6 +5,7 @@
 // What is parsed comes from a medium and is not trusted.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "pool/catalogue.hpp"
@@ -15,6 +16,10 @@ namespace perdure {
 // another scalar, which is the last one then.
 bool put_box(Catalogue& catalogue, const std::string& name, std::uint32_t part,
              const GlobalBox* box);
+
+// What it notes of the array; nothing: that has none.
+std::optional<GlobalBox> find_box(const Catalogue& catalogue, const std::string& name,
+                                  std::uint32_t part);
 
 // Whether the scalar is a note of a box.
 bool is_box_note_name(const std::string& name);

@@ -24,6 +24,7 @@
 #include "pool/noted_files.hpp"
 #include "pool/open_arrays.hpp"
 #include "pool/retained.hpp"
+#include "pool/said_boxes.hpp"
 #include "pool/versioned_array.hpp"
 
 namespace perdure {
@@ -52,16 +53,10 @@ class NextVersion {
   const BoundScalars& scalars() const { return scalars_; }
   NotedFiles& files() { return files_; }
   const NotedFiles& files() const { return files_; }
-
-  // Null: it has none.
-  const GlobalBox* box_of(const VersionedArray& array) const;
-  // Code::invalid_argument, or what `room` says: then it has none.
-  Status set_box(const VersionedArray& array, GlobalBox box, const CheckRoom& room);
-  void forget_box(const std::string& name, std::uint32_t part);
-  // As the next version has it now; and as it was then, whatever was set since.
-  std::optional<GlobalBox> noted_box(const std::string& name, std::uint32_t part) const;
-  void undo_box(const std::string& name, std::uint32_t part,
-                const std::optional<GlobalBox>& before);
+  SaidBoxes& boxes() { return boxes_; }
+  // The array is not open any more: pool.X3.
+  void leave_box(const SaidBoxes::Key& key);
+  const SaidBoxes& boxes() const { return boxes_; }
 
   // Scalars, files and the names of arrays that are not open are what they are now. `room`: where
   // there is none for the names, there are none, as they are for people alone.
@@ -71,6 +66,8 @@ class NextVersion {
   VersionUnderWay begin_commit(const Retained& retained, std::uint32_t open_slot);
   // That version exists, its arrays have their new roles, and this is the one after it.
   void follow(const VersionUnderWay& version);
+  // It does not exist, and this one is still made from `head`.
+  void fail(const VersionUnderWay& version, const ArrayTable& head);
 
   // What is open and bound can take the contents of `target`.
   Status check_fits(const Catalogue& target) const;
@@ -80,14 +77,13 @@ class NextVersion {
   void adopt_scalars(Catalogue held);
 
  private:
-  void put_boxes(Catalogue& catalogue) const;
   void note_unopened(const CheckRoom& room);
 
   Catalogue catalogue_;  // restored entries, then those that came since
   OpenArrays arrays_{catalogue_.arrays};
   BoundScalars scalars_{catalogue_};
   NotedFiles files_{catalogue_};
-  GlobalBoxes boxes_;
+  SaidBoxes boxes_{catalogue_};
 };
 
 }  // namespace perdure

@@ -492,7 +492,7 @@ Result<std::uint64_t> Pool::finish_commit(VersionUnderWay version, const Status&
   if (result.outcome == CommitOutcome::unknown) fail(result.status);
   if (result.outcome != CommitOutcome::committed) {
     version.retract();
-    next_.arrays().drop_retired(version, retained().arrays_of(head()));
+    next_.fail(version, retained().arrays_of(head()));
     return result.status;
   }
   take_version(version, result.status.ok());

@@ -112,7 +112,7 @@ Result<VersionedArray*> Pool::open_array_on_all(const std::string& name, const A
                                                 const ArrayOptions& options, const Status& local,
                                                 const std::optional<GlobalBox>& box) {
   const CollectiveCall call(group_, "the opening of an array on all ranks");
-  const auto box_before = box ? next_.noted_box(name, options.part) : std::nullopt;
+  const auto box_before = box ? next_.boxes().noted({name, options.part}) : std::nullopt;
   auto opened = local.ok() ? open_array(name, shape, options) : Result<VersionedArray*>(local);
   Status own = opened.status();
   if (own.ok() && box) own = set_box(*opened.value(), *box);
@@ -122,14 +122,14 @@ Result<VersionedArray*> Pool::open_array_on_all(const std::string& name, const A
   if (opened.ok()) {  // the file may have grown, which the next array will use
     const OpenArrays::OpenArray undone = next_.arrays().take(*opened.value(), restarted());
     if (!undone.known) next_.arrays().erase_entry(undone.entry);
-    if (box) next_.undo_box(name, options.part, box_before);
+    if (box) next_.boxes().undo({name, options.part}, box_before);
   }
   return all;
 }
 
 Status Pool::set_box(const VersionedArray& array, GlobalBox box) {
-  return next_.set_box(array, std::move(box),
-                       [this] { return check_room_for("the box of an array"); });
+  return next_.boxes().say(array, std::move(box),
+                           [this] { return check_room_for("the box of an array"); });
 }
 
 Status Pool::close_array(VersionedArray* array, bool erase) {
@@ -143,6 +143,7 @@ Status Pool::close_array(VersionedArray* array, bool erase) {
   if (change_ && !erase) change_->note_gone(array->name());
   // The head may have one of that name that was erased since, which it is not.
   const bool goes = erase || !(closed.known || array->is_held() || part_of_commit);
+  const SaidBoxes::Key key{array->name(), array->part()};
   if (part_of_commit) {
     closed.array->stop_following();
     version->retired.push_back({std::move(closed.array), goes});
@@ -152,6 +153,7 @@ Status Pool::close_array(VersionedArray* array, bool erase) {
   } else if (!part_of_commit) {
     next_.arrays().take_entry_of(retained().arrays_of(head()), closed.entry);
   }
+  next_.leave_box(key);
   return Status::success();
 }
 
@@ -230,7 +232,7 @@ Status Pool::give_size(OpenArrays::OpenArray& open, const ArrayShape& shape, boo
     array.set_seen(next.hold->seen);
   }
   next_.arrays().replace_entry(open.entry, array.entry());
-  next_.forget_box(array.name(), array.part());
+  next_.boxes().forget({array.name(), array.part()});
   return Status::success();
 }
 

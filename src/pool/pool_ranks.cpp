@@ -216,7 +216,7 @@ Status Pool::take_late(VersionedArray& array, RankRule rule) {
                   quoted(array.name()), ": in a pool of another number of ranks all open the same");
   }
   std::map<std::string, NewArray> one;
-  one[array.name()] = {&array, rule, next_.box_of(array)};
+  one[array.name()] = {&array, rule, next_.boxes().of(array)};
   Redistribution redistribution(change_->old(), group_, std::move(one), Redistribution::Of::these,
                                 words_of_windows);
   PERDURE_TRY(redistribution.plan());
@@ -257,7 +257,7 @@ Result<std::uint64_t> Pool::restart_changed() {
   std::map<std::string, NewArray> arrays;
   for (const auto& [number, open] : next_.arrays()) {
     arrays[open.array->name()] = {open.array.get(), change_->said_of(open.array->name()),
-                                  next_.box_of(*open.array)};
+                                  next_.boxes().of(*open.array)};
   }
   const auto which = change_->takes_late() ? Redistribution::Of::these : Redistribution::Of::all;
   Redistribution redistribution(change_->old(), group_, std::move(arrays), which);
