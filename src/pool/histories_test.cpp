@@ -26,6 +26,7 @@ class Histories : public PoolTest {
     const std::uint64_t arrays = 1 + below(4);
     staged_ = one_in(4);
     life_.begin(arrays, staged_);
+    life_.files().emplace_back();
     open();
     life_.set_pool(*pool_, *medium_);
     life_.attach(0, true);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // The random life of one rank's part of a pool, beside what each version must hold of it: arrays
-// of every way in which changes are found, scalars, and a file that grows.
+// of every way in which changes are found, scalars, and files that grow. It can begin with what
+// another number of ranks has left (rank_shares.hpp).
 //
 // Sizes change, also several times while a version is saved; buffers of the program move, or go and
 // come back at the same address with other contents; commits fail; versions are restored, in place
@@ -22,6 +23,7 @@
 #include <memory>
 #include <optional>
 #include <random>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -93,6 +95,15 @@ class LifePlaces {
   std::byte* on_gpu_ = nullptr;
 };
 
+using LifeBox = std::optional<std::uint64_t>;  // the first cell, in a global array
+
+// What a rank gets of an array that another number of ranks made.
+struct LifeShare {
+  RankRule rule = RankRule::none;
+  Words contents;  // by hand: as many of any
+  LifeBox first;
+};
+
 // An array of a life, and what it must hold.
 struct LifeArray {
   std::string name;
@@ -111,6 +122,11 @@ struct LifeArray {
   Words saved;                      // by the commit under way
   std::uint64_t rows = 0;           // twin: how it is written
   std::map<std::uint64_t, Words> versions;
+  LifeBox box;                                   // of the next version
+  bool said_box = false;                         // by the program in this run, of this size
+  LifeBox saved_box;                             // as the commit under way notes it
+  std::map<std::uint64_t, std::uint64_t> boxes;  // of versions
+  std::optional<LifeShare> share;                // of what others made, at this start
   std::unique_ptr<LifePlaces> places;
 
   bool is_twin() const { return kind.mode == ArrayMode::twin; }
@@ -122,16 +138,21 @@ struct LifeScalar {
   std::int64_t value = 0;
   std::int64_t now = 0;  // what it must be
   bool is_bound = false;
+  bool may_be_bound = true;           // before the restart
   std::optional<std::int64_t> saved;  // by the commit under way
   std::map<std::uint64_t, std::int64_t> versions;
 };
 
-// A file that the program writes, and what versions must hold of it. Named once, it is named in
-// every run.
+// What all ranks that ever had a file know of it. Named once, it is named in every run.
+struct LifeLines {
+  perdure_test::TextFile file;
+  std::optional<std::string> first;  // what it was when it was named first
+};
+// A file that the program writes, and what versions must hold of it.
 struct LifeFile {
+  std::shared_ptr<LifeLines> lines = std::make_shared<LifeLines>();
   std::string now;
-  bool is_named = false;  // in this run
-  bool was_named = false;
+  bool is_named = false;             // in this run
   std::optional<std::string> saved;  // by the commit under way
   std::map<std::uint64_t, std::string> versions;
 };
@@ -146,6 +167,8 @@ struct LifeCommit {
 class RankLife {
  public:
   static constexpr std::uint64_t most_words = 2600;
+  static constexpr std::uint64_t global_words = 20000;  // of all arrays that have boxes
+  static constexpr std::uint64_t most_given = LifePlaces::bytes / 8 - 3;
 
   explicit RankLife(std::uint64_t seed, FakeGpu* gpu = nullptr) : random_(seed), gpu_(gpu) {}
 
@@ -154,6 +177,8 @@ class RankLife {
   std::int64_t word() { return static_cast<std::int64_t>(random_()); }
   std::uint64_t head() const { return pool_->status().version; }
   std::vector<LifeArray>& arrays() { return arrays_; }
+  std::array<LifeScalar, 2>& scalars() { return scalars_; }
+  std::vector<LifeFile>& files() { return files_; }
   LifeArray& array(std::uint64_t index) { return arrays_[index]; }
   bool is_staged() const { return staged_; }
   LifeArray& some_array() { return arrays_[below(arrays_.size())]; }
@@ -173,8 +198,7 @@ class RankLife {
     scalars_ = {};
     scalars_[0].name = "iteration";
     scalars_[1].name = "other";
-    file_ = {};
-    lines_.remove();
+    files_.clear();
     attempt_ = 0;
   }
 
@@ -195,27 +219,29 @@ class RankLife {
       member.held_by_head = member.versions.contains(version);
       if (!one_in(4)) open(member, may_be_given);
     }
-    for (LifeScalar& scalar : scalars_) {
-      scalar.is_bound = false;
-      scalar.now = scalar.value;
-      if (!one_in(3)) bind(scalar);
+    attach_others();
+  }
+  // The same where another number of ranks made it: an array of theirs is open where there is a
+  // share of it.
+  void attach_shares(const std::set<std::string>& theirs) {
+    for (LifeArray& member : arrays_) {
+      if (member.share || (!theirs.contains(member.name) && !one_in(4))) open(member, true);
+      const bool lies = member.share && member.share->first;
+      if (lies && member.array != nullptr) say_box(member, *member.share->first);
     }
-    file_.now = lines_.text();
-    file_.is_named = false;
-    if (file_.was_named || one_in(3)) name_file();
+    attach_others();
   }
   // Of the version that was under way. It exists, though no call said so.
   void take_attempt(std::uint64_t version) {
     if (version != attempt_) return;
     for (LifeArray& member : arrays_) {
-      member.versions.erase(version);
-      if (member.in_version) member.versions[version] = member.saved;
+      take_saved(member, version);
     }
     for (LifeScalar& scalar : scalars_) {
       scalar.versions.erase(version);
       if (scalar.saved) scalar.versions[version] = *scalar.saved;
     }
-    take_file(version);
+    take_files(version);
   }
   std::uint64_t attempt() const { return attempt_; }
 
@@ -249,13 +275,39 @@ class RankLife {
       } else if (!at_start) {
         std::ranges::fill(member.now, 0);
       }
+      member.box = box_of(member, version);
+      if (member.said_box) say_box(member, below(3000));  // where it lies is the program's affair
     }
     for (LifeScalar& scalar : scalars_) {
       const auto found = scalar.versions.find(version);
       if (scalar.is_bound && found != scalar.versions.end()) scalar.now = found->second;
     }
-    const auto held = file_.versions.find(version);
-    if (file_.is_named && held != file_.versions.end()) file_.now = held->second;
+    for (LifeFile& file : files_) {
+      if (file.is_named) cut(file, version);
+    }
+  }
+  // The restart has brought what another number of ranks had at `version`, and this rank's share of
+  // it is that version from now on.
+  void take_shares(std::uint64_t version) {
+    for (LifeArray& member : arrays_) {
+      member.rows = random_();
+      if (member.array == nullptr) continue;
+      const bool taken = member.share && member.share->rule != RankRule::by_hand;
+      if (taken) member.now = member.share->contents;
+      member.versions[version] = member.now;
+      if (member.box) member.boxes[version] = *member.box;
+      member.held_by_head = pool_->keep() > 1;  // else it is part of the next one only
+    }
+    for (LifeScalar& scalar : scalars_) {
+      const auto found = scalar.versions.find(version);
+      if (scalar.is_bound && found != scalar.versions.end()) scalar.now = found->second;
+      if (scalar.is_bound) scalar.versions[version] = scalar.now;
+    }
+    for (LifeFile& file : files_) {
+      if (!file.is_named) continue;
+      cut(file, version);
+      file.versions[version] = file.now;
+    }
   }
 
   void store(LifeArray& member) {
@@ -281,8 +333,44 @@ class RankLife {
       if (!scalar.is_bound && one_in(8)) bind(scalar);
       if (one_in(2)) scalar.value = scalar.now = word();
     }
-    if (!file_.is_named && one_in(8)) name_file();
-    if (one_in(2)) write_line();
+    for (LifeFile& file : files_) {
+      if (!file.is_named && one_in(8)) name(file);
+      if (one_in(2)) write_line(file);
+    }
+  }
+  // What is stored last before a commit, of one array on all ranks: the same words everywhere.
+  void store_alike(LifeArray& member, std::uint64_t seed) {
+    std::mt19937_64 common(seed);
+    const std::uint64_t count = staged_ ? 700 : common() % 1000;
+    if (member.array == nullptr) open(member, false);
+    if (member.array == nullptr || !wait_for(member)) return;
+    if (member.now.size() != count) {
+      if (staged_) return;
+      resize(member, count, nullptr);
+      member.now.resize(count);
+    }
+    Words words(count);
+    for (std::int64_t& each : words) each = static_cast<std::int64_t>(common());
+    if (member.is_twin()) {
+      member.working = words;
+      return store_twin(member);
+    }
+    if (member.kind.marks) {
+      ASSERT_TRUE(member.array->mark(0, 8 * count).ok());
+    }
+    member.now = words;
+    put(member, 0, count);
+  }
+  void set_alike(std::uint64_t index, std::int64_t value) {
+    LifeScalar& scalar = scalars_[index];
+    if (!scalar.is_bound) bind(scalar);
+    scalar.value = scalar.now = value;
+  }
+  // Where all that are open lie in global arrays.
+  void say_boxes() {
+    for (LifeArray& member : arrays_) {
+      if (member.array != nullptr && member.now.size() <= 3000) say_box(member, below(3000));
+    }
   }
 
   void resize_somehow(LifeArray& member) {
@@ -344,6 +432,7 @@ class RankLife {
       member.in_version = member.in_commit || member.held_by_head;
       // Closed, it stays in the version as it is in the one before.
       if (!member.in_commit && member.held_by_head) member.saved = member.versions.at(head());
+      member.saved_box = member.in_commit ? member.box : box_of(member, head());
     }
     for (LifeScalar& scalar : scalars_) {
       const auto held = scalar.versions.find(head());
@@ -354,8 +443,10 @@ class RankLife {
         scalar.saved = held->second;
       }
     }
-    file_.saved.reset();
-    if (file_.is_named) file_.saved = file_.now;
+    for (LifeFile& file : files_) {
+      file.saved.reset();
+      if (file.is_named) file.saved = file.now;
+    }
   }
   Result<std::uint64_t> commit(const LifeCommit& how) {
     fail_fence(how.failing_fence);
@@ -393,9 +484,8 @@ class RankLife {
   void accept(const Result<std::uint64_t>& committed) {
     end_failing();
     for (LifeArray& member : arrays_) {
-      if (committed.ok()) member.versions.erase(committed.value());
+      if (committed.ok()) take_saved(member, committed.value());
       if (committed.ok() && member.in_version) {
-        member.versions[committed.value()] = member.saved;
         if (member.in_commit && !member.erased) member.held_by_head = true;
         const bool stays_open = member.in_commit && member.array != nullptr && !member.erased;
         if (stays_open && member.is_twin()) member.now = member.working;
@@ -407,27 +497,30 @@ class RankLife {
       if (committed.ok()) scalar.versions.erase(committed.value());
       if (committed.ok() && scalar.saved) scalar.versions[committed.value()] = *scalar.saved;
     }
-    if (committed.ok()) take_file(committed.value());
+    if (committed.ok()) take_files(committed.value());
   }
 
-  // Memory of the program that has another size in `version`.
+  // Memory of the program, or what is staged, that has another size in `version`.
   bool fits(const LifeArray& member, std::uint64_t version) const {
     const auto found = member.versions.find(version);
-    return member.array == nullptr || !member.is_given || found == member.versions.end() ||
+    const bool follows = !member.is_given && !staged_;
+    return member.array == nullptr || follows || found == member.versions.end() ||
            found->second.size() == member.now.size();
   }
-  // And the file, which is only cut back.
+  // And files, which are only cut back.
   bool fits(std::uint64_t version) const {
-    const auto held = file_.versions.find(version);
-    const bool cut = file_.is_named && held != file_.versions.end();
-    if (cut && !file_.now.starts_with(held->second)) return false;
+    for (const LifeFile& file : files_) {
+      const auto held = file.versions.find(version);
+      const bool goes_back = file.is_named && held != file.versions.end();
+      if (goes_back && !file.now.starts_with(held->second)) return false;
+    }
     return std::ranges::all_of(arrays_, [&](auto& member) { return fits(member, version); });
   }
   void make_fit(std::uint64_t version) {
     for (LifeArray& member : arrays_) {
       if (fits(member, version)) continue;
       const std::uint64_t count = member.versions.at(version).size();
-      if (member.on_gpu != nullptr && count == 0) {
+      if (staged_ || (member.on_gpu != nullptr && count == 0)) {
         close(member, false);  // there is no memory of a GPU without elements
       } else if (member.on_gpu != nullptr) {
         move_on_gpu(member, count);
@@ -444,7 +537,7 @@ class RankLife {
       ASSERT_TRUE(has_now(member)) << member.name << ", kind " << kind_of(member);
     }
     for (const LifeScalar& scalar : scalars_) ASSERT_EQ(scalar.value, scalar.now) << scalar.name;
-    ASSERT_EQ(lines_.text(), file_.now);
+    for (const LifeFile& file : files_) ASSERT_EQ(file.lines->file.text(), file.now);
   }
   // Which arrays a version has, and of which sizes.
   void compare_shapes(std::uint64_t version) const {
@@ -493,7 +586,8 @@ class RankLife {
     const ArrayShape* const held = pool_->held_shape(member.name);
     EXPECT_EQ(held != nullptr, member.held_by_head) << member.name;
     if (held != nullptr) return *held;
-    return {ArrayType::int64, member.kind.mode, member.kind.checksums, {some_count()}};
+    const std::uint64_t count = shared(member) ? member.share->contents.size() : some_count();
+    return {ArrayType::int64, member.kind.mode, member.kind.checksums, {count}};
   }
   ArrayOptions options_to_open(LifeArray& member, const ArrayShape& of, bool may_be_given) {
     const LifeKind& kind = member.kind;
@@ -503,9 +597,11 @@ class RankLife {
     options.compare = kind.compare;
     options.tracker = kind.tracker;
     options.staged = staged_;
+    if (shared(member) && !member.share->first) options.ranks = member.share->rule;
     const std::uint64_t count = of.extents[0];
     const bool on_gpu = kind.gpu && count != 0 && may_be_given && !one_in(4);
-    member.is_given = on_gpu || (may_be_given && !member.is_twin() && count != 0 && one_in(3));
+    const bool may = may_be_given && !member.is_twin() && count != 0 && count <= most_given;
+    member.is_given = on_gpu || (may && one_in(3));
     member.on_gpu = on_gpu ? member.places->of_gpu(below(3)) : nullptr;
     member.now.assign(count, 0);
     if (!member.is_given) return options;
@@ -523,23 +619,68 @@ class RankLife {
   }
   void note_opened(LifeArray& member, VersionedArray* array) {
     member.array = array;
-    member.in_commit = false;
+    member.in_commit = member.said_box = false;
+    member.box = member.held_by_head ? box_of(member, head()) : std::nullopt;
     if (pool_->restarted() && member.held_by_head) member.now = member.versions.at(head());
   }
 
-  void name_file() {
-    const Status named = pool_->name_file(lines_.path(), nullptr);
+  // Of another number of ranks' array, before the restart.
+  bool shared(const LifeArray& member) const { return member.share && !pool_->restarted(); }
+  static LifeBox box_of(const LifeArray& member, std::uint64_t version) {
+    const auto held = member.boxes.find(version);
+    return held == member.boxes.end() ? std::nullopt : LifeBox(held->second);
+  }
+  void say_box(LifeArray& member, std::uint64_t first) {
+    const Status said = pool_->set_box(*member.array, {{global_words}, {first}});
+    ASSERT_TRUE(said.ok()) << said.message();
+    member.box = first;
+    member.said_box = true;
+  }
+  static void take_saved(LifeArray& member, std::uint64_t version) {
+    member.versions.erase(version);
+    member.boxes.erase(version);
+    if (!member.in_version) return;
+    member.versions[version] = member.saved;
+    if (member.saved_box) member.boxes[version] = *member.saved_box;
+  }
+
+  void attach_others() {
+    for (LifeScalar& scalar : scalars_) {
+      scalar.is_bound = false;
+      scalar.now = scalar.value;
+      if (scalar.may_be_bound && !one_in(3)) bind(scalar);
+    }
+    for (LifeFile& file : files_) {
+      file.now = file.lines->file.text();
+      file.is_named = false;
+      if (file.lines->first || one_in(3)) name(file);
+    }
+  }
+  void name(LifeFile& file) {
+    const Status named = pool_->name_file(file.lines->file.path(), nullptr);
     ASSERT_TRUE(named.ok()) << named.message();
-    file_.is_named = file_.was_named = true;
+    file.is_named = true;
+    if (!file.lines->first) file.lines->first = file.now;
   }
-  void write_line() {
+  void write_line(LifeFile& file) {
     const std::string line = std::to_string(random_()) + "\n";
-    lines_.append(line);
-    file_.now += line;
+    file.lines->file.append(line);
+    file.now += line;
   }
-  void take_file(std::uint64_t version) {
-    file_.versions.erase(version);
-    if (file_.saved) file_.versions[version] = *file_.saved;
+  // A version of before it was named has what it was then, if the pool's directory can say that.
+  void cut(LifeFile& file, std::uint64_t version) const {
+    const auto held = file.versions.find(version);
+    if (held != file.versions.end()) {
+      file.now = held->second;
+    } else if (!pool_->directory().empty()) {
+      file.now = *file.lines->first;
+    }
+  }
+  void take_files(std::uint64_t version) {
+    for (LifeFile& file : files_) {
+      file.versions.erase(version);
+      if (file.saved) file.versions[version] = *file.saved;
+    }
   }
 
   // One that the head has is loaded by it if the pool has restarted.
@@ -572,6 +713,9 @@ class RankLife {
   void store_all_of_twin(LifeArray& member) {
     member.working.resize(member.now.size());
     for (std::int64_t& each : member.working) each = word();
+    store_twin(member);
+  }
+  static void store_twin(LifeArray& member) {
     std::mt19937_64 rows(member.rows);
     for (std::uint64_t at = 0; at < member.working.size();) {
       const std::uint64_t count = 1 + rows() % (member.working.size() - at);
@@ -587,6 +731,8 @@ class RankLife {
     const Status resized = pool_->resize_array(*member.array, {count}, buffer);
     ASSERT_TRUE(resized.ok()) << resized.message();
     member.is_given = buffer != nullptr;
+    member.box.reset();
+    member.said_box = false;
     member.rows = random_();
   }
   // It stays on the GPU, where it is or elsewhere; what is new there is the program's.
@@ -635,8 +781,7 @@ class RankLife {
   CrashDevice* medium_ = nullptr;
   std::vector<LifeArray> arrays_;
   std::array<LifeScalar, 2> scalars_;
-  perdure_test::TextFile lines_;
-  LifeFile file_;
+  std::vector<LifeFile> files_;
   bool staged_ = false;
   std::uint64_t attempt_ = 0;
 };
