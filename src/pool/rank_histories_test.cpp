@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Random lives of pools of several ranks (testing/rank_life.hpp), which commit together. Each rank
-// has arrays of its own, in sizes of its own. The device of one rank fails, or its program refuses;
-// ranks make calls that do not match; another number of ranks goes on; all processes are killed at
-// some moment of one rank, with whatever a crash leaves of the devices.
+// has arrays of its own, in sizes of its own, some of them in memory of one of two GPUs. The device
+// of one rank fails, or a call of the GPUs' driver, or its program refuses; ranks make calls that
+// do not match; another number of ranks goes on; all processes are killed at some moment of one
+// rank, with whatever a crash leaves of the devices.
 // ctest: LABELS truth
 #include <gtest/gtest.h>
 
@@ -50,7 +51,7 @@ struct RunPlan {
   std::uint64_t killed_fence = 0;      // of the killed rank, from the opening on; 0: none
   std::uint64_t killed_agreement = 0;  // the same
   std::uint32_t killed_rank = 0;
-  std::uint64_t killed_change = 0;  // an agreement of it, from the first commit on
+  std::uint64_t killed_change = 0;    // an agreement of it, from the first commit on
   const SharePlan* shares = nullptr;  // of what another number of ranks made; null: these did
   bool spoiled = false;               // what a rank says of them does not fit
 };
@@ -78,18 +79,24 @@ OpenOptions life_options(const Geometry& geometry) {
   return options;
 }
 
+// What a driver may refuse, and be right.
+constexpr const char* failing_calls[] = {
+    "cuMemcpyDtoHAsync_v2", "cuMemcpyHtoDAsync_v2", "cuMemcpyDtoDAsync_v2", "cuMemsetD8Async",
+    "cuMemAlloc_v2",        "cuMemHostRegister_v2", "cuLaunchKernel",       "cuEventRecord",
+    "cuEventSynchronize",   "cuStreamWaitEvent"};
+
 enum class CallKind { commit, begin, restore, remove };
 
 // A rank in all runs of a life.
 class Rank {
  public:
   Rank(std::uint32_t number, std::uint32_t ranks, const Geometry& geometry,
-       const LifeDirectory& directory, std::uint64_t seed)
+       const LifeDirectory& directory, FakeGpu& gpu, std::uint64_t seed)
       : number_(number),
         ranks_(ranks),
         geometry_(geometry),
         directory_(directory),
-        life_(seed),
+        life_(seed, &gpu),
         moments_(seed + 1) {}
 
   RankLife& life() { return life_; }
@@ -174,6 +181,24 @@ class Rank {
   bool is_on_any(bool here) {
     std::uint64_t words[] = {here ? 1U : 0U};
     return !group_->all_max(words).ok() || words[0] != 0;
+  }
+
+  bool gpu_fails() { return common_one_in(life_.is_on_gpus() ? 2 : 12); }
+  // One call of the driver fails while all ranks are in `call`, on whichever rank makes it.
+  template <typename Call>
+  auto with_failing_gpu(bool fails, const Call& call) {
+    if (!fails) return call();
+    const bool here = common_below(ranks_) == number_;
+    const char* const name = failing_calls[common_below(std::size(failing_calls))];
+    const std::uint64_t at = 1 + common_below(common_one_in(2) ? 2 : 8);
+    (void)is_on_any(false);  // nobody calls the driver from here on
+    if (here) life_.gpu()->fail(name, at, 999);
+    (void)is_on_any(false);
+    auto result = call();
+    (void)is_on_any(false);
+    if (here) life_.gpu()->fail(nullptr, 0, 0);
+    (void)is_on_any(false);
+    return result;
   }
 
   Numbers listed() const {
@@ -275,8 +300,12 @@ class Rank {
     const bool fails = common_one_in(10) && common_below(ranks_) == number_;
     if (fails) life_.fail_fence(1 + moments_() % 4);
     if (goes_back) begin_restore(to);
-    const auto restarted = goes_back ? Result<std::uint64_t>(to) : pool_->restart();
-    const Status restored = goes_back ? pool_->restore(to) : restarted.status();
+    const auto restarted = with_failing_gpu(gpu_fails(), [&] {
+      if (!goes_back) return pool_->restart();
+      const Status restored = pool_->restore(to);
+      return restored.ok() ? Result<std::uint64_t>(to) : Result<std::uint64_t>(restored);
+    });
+    const Status restored = restarted.status();
     life_.end_failing();
     if (job_->ended()) return false;
     expect_alike(restored.ok() ? 1 : 0, "whether the pool restarted");
@@ -297,7 +326,7 @@ class Rank {
     if (!life_.is_staged() && !is_over()) open_window();
     if (is_over()) return false;
     if (common_one_in(10) && common_below(ranks_) == number_) life_.fail_fence(1 + moments_() % 4);
-    const auto restarted = pool_->restart();
+    const auto restarted = with_failing_gpu(gpu_fails(), [this] { return pool_->restart(); });
     life_.end_failing();
     if (job_->ended()) return false;
     expect_alike(restarted.ok() ? 1 : 0, "whether the pool restarted");
@@ -419,10 +448,17 @@ class Rank {
   LifeCommit some_commit() {
     LifeCommit how;
     how.asynchronous = common_one_in(2);
-    how.refused = common_one_in(8) && common_below(ranks_) == number_;
+    const bool refused = common_one_in(8);
+    if (common_below(ranks_) == number_) how.refused = refused;
     const std::uint64_t fence = common_one_in(5) ? 1 + common_below(4) : 0;
     if (common_below(ranks_) == number_) how.failing_fence = fence;
+    how.quiet = gpu_fails();
+    may_fail_ = refused || fence != 0 || how.quiet;
     return how;
+  }
+  Result<std::uint64_t> commit_once() {
+    const LifeCommit how = some_commit();
+    return with_failing_gpu(how.quiet, [&] { return life_.commit(how); });
   }
   Result<std::uint64_t> commit_staged_several() {
     const std::uint64_t fence = common_one_in(6) ? 1 + common_below(8) : 0;
@@ -451,9 +487,13 @@ class Rank {
     begin_commit();
     const std::uint64_t head = life_.head();
     const bool staged = life_.is_staged() && !common_one_in(4);
-    const auto committed = staged ? commit_staged_several() : life_.commit(some_commit());
+    may_fail_ = true;
+    const auto committed = staged ? commit_staged_several() : commit_once();
     life_.accept(committed);
     if (job_->ended()) return;
+    const bool full = is_on_any(committed.status().code() == Code::no_space);
+    if (is_over()) return;
+    ASSERT_TRUE(committed.ok() || may_fail_ || full) << committed.status().message();
     expect_alike(committed.ok() ? committed.value() : 0, "the version that was committed");
     if (is_over() || !pool_->usable().ok()) return;
     if (!staged) {
@@ -491,16 +531,23 @@ class Rank {
     if (is_over()) return;
     fail_somewhere();
     begin_restore(*version);
-    const Status restored = pool_->restore(*version);
+    const bool fails = gpu_fails();
+    const Status restored = with_failing_gpu(fails, [&] { return pool_->restore(*version); });
     life_.end_failing();
     if (job_->ended() || !pool_->usable().ok()) return;
-    ASSERT_EQ(restored.ok(), fits_all && !changing_) << restored.message();
+    const bool may = fits_all && !changing_;
+    ASSERT_TRUE(restored.ok() ? may : fails || !may) << restored.message();
     if (restored.ok()) life_.take(*version, false);
     settle();
   }
   void delete_some() {
     const auto version = some_version();
-    if (!version || *version == life_.head()) return;
+    if (!version) return;
+    if (*version == life_.head()) {
+      const Status refused = pool_->delete_version(*version);
+      ASSERT_TRUE(job_->ended() || refused.code() == Code::wrong_state) << refused.message();
+      return;
+    }
     fail_somewhere();
     begin_delete(*version);
     const Status deleted = pool_->delete_version(*version);
@@ -585,6 +632,7 @@ class Rank {
   std::uint64_t agreements_ = 0;
   std::uint64_t late_ = 0;
   bool changing_ = false;
+  bool may_fail_ = false;  // the commit
 };
 
 class RankHistories : public testing::Test {
@@ -599,6 +647,7 @@ class RankHistories : public testing::Test {
                  static_cast<std::uint32_t>(2 + below(4))};
     arrays_ = 1 + below(3);
     staged_ = one_in(4);
+    on_gpus_ = !staged_ && one_in(3);
     ranks_.clear();
     directory_ = std::make_unique<LifeDirectory>();
     ranks_ = some_ranks(static_cast<std::uint32_t>(2 + below(3)));
@@ -612,8 +661,9 @@ class RankHistories : public testing::Test {
   Ranks some_ranks(std::uint32_t ranks) {
     Ranks some;
     for (std::uint32_t rank = 0; rank < ranks; ++rank) {
-      some.push_back(std::make_unique<Rank>(rank, ranks, geometry_, *directory_, random_()));
-      some.back()->life().begin(arrays_, staged_);
+      FakeGpu& gpu = rank % 2 == 0 ? gpu_ : other_gpu_;
+      some.push_back(std::make_unique<Rank>(rank, ranks, geometry_, *directory_, gpu, random_()));
+      some.back()->life().begin(arrays_, staged_, on_gpus_);
     }
     return some;
   }
@@ -721,17 +771,20 @@ class RankHistories : public testing::Test {
     }
   }
 
+  FakeGpu gpu_{0};
+  FakeGpu other_gpu_{1};
   std::mt19937_64 random_;
   Geometry geometry_;
   std::uint64_t arrays_ = 1;
   bool staged_ = false;
+  bool on_gpus_ = false;
   std::unique_ptr<LifeDirectory> directory_;
   Ranks ranks_;
 };
 
 TEST_F(RankHistories, of_several_ranks_bring_back_each_version) {
   random_.seed(test_seed());
-  const int lives = slow_tests() ? 800 : 40;
+  const int lives = slow_tests() ? 800 : 24;
   for (int life = 0; life < lives && !HasFailure(); ++life) {
     begin_life();
     const std::uint64_t runs = 2 + below(6);

@@ -161,6 +161,7 @@ struct LifeFile {
 struct LifeCommit {
   bool asynchronous = false;
   bool refused = false;             // by the program
+  bool quiet = false;               // it does nothing meanwhile
   std::uint64_t failing_fence = 0;  // from here on; 0: none
 };
 
@@ -181,13 +182,17 @@ class RankLife {
   std::vector<LifeFile>& files() { return files_; }
   LifeArray& array(std::uint64_t index) { return arrays_[index]; }
   bool is_staged() const { return staged_; }
+  FakeGpu* gpu() const { return gpu_; }
   LifeArray& some_array() { return arrays_[below(arrays_.size())]; }
 
+  bool is_on_gpus() const { return on_gpus_; }
+
   // Another one begins. `staged`: all arrays can be committed while the program stores.
-  void begin(std::uint64_t arrays, bool staged) {
+  void begin(std::uint64_t arrays, bool staged, bool on_gpus = false) {
     arrays_.clear();
     arrays_.resize(arrays);
     staged_ = staged;
+    on_gpus_ = on_gpus;
     for (std::size_t i = 0; i < arrays; ++i) {
       arrays_[i].name = "array" + std::to_string(i);
       do {
@@ -282,9 +287,7 @@ class RankLife {
       const auto found = scalar.versions.find(version);
       if (scalar.is_bound && found != scalar.versions.end()) scalar.now = found->second;
     }
-    for (LifeFile& file : files_) {
-      if (file.is_named) cut(file, version);
-    }
+    for (LifeFile& file : files_) cut(file, version);
   }
   // The restart has brought what another number of ranks had at `version`, and this rank's share of
   // it is that version from now on.
@@ -304,9 +307,8 @@ class RankLife {
       if (scalar.is_bound) scalar.versions[version] = scalar.now;
     }
     for (LifeFile& file : files_) {
-      if (!file.is_named) continue;
       cut(file, version);
-      file.versions[version] = file.now;
+      if (file.is_named) file.versions[version] = file.now;
     }
   }
 
@@ -345,9 +347,13 @@ class RankLife {
     if (member.array == nullptr) open(member, false);
     if (member.array == nullptr || !wait_for(member)) return;
     if (member.now.size() != count) {
-      if (staged_) return;
-      resize(member, count, nullptr);
-      member.now.resize(count);
+      if (staged_ || (count == 0 && member.on_gpu != nullptr)) return;
+      if (member.on_gpu != nullptr) {
+        move_on_gpu(member, count);
+      } else {
+        resize(member, count, nullptr);
+        member.now.resize(count);
+      }
     }
     Words words(count);
     for (std::int64_t& each : words) each = static_cast<std::int64_t>(common());
@@ -454,7 +460,7 @@ class RankLife {
       return pool_->commit(how.refused ? Status(Code::io_error, "refused") : Status::success());
     }
     const Status begun = pool_->commit_begin();
-    if (begun.ok()) between_the_steps();
+    if (begun.ok() && !how.quiet) between_the_steps();
     const auto committed = pool_->commit_wait();
     EXPECT_TRUE(begun.ok() || !committed.ok());
     return committed;
@@ -578,6 +584,7 @@ class RankLife {
   }
   bool is_possible(const LifeKind& kind) const {
     if (kind.gpu) return gpu_ != nullptr && !staged_;
+    if (on_gpus_) return false;
     if (staged_) return kind.mode == ArrayMode::copy || kind.compare;
     return kind.tracker != TrackerKind::kernel || WrittenTracker::available().ok();
   }
@@ -599,7 +606,7 @@ class RankLife {
     options.staged = staged_;
     if (shared(member) && !member.share->first) options.ranks = member.share->rule;
     const std::uint64_t count = of.extents[0];
-    const bool on_gpu = kind.gpu && count != 0 && may_be_given && !one_in(4);
+    const bool on_gpu = kind.gpu && count != 0 && count <= most_given && may_be_given && !one_in(4);
     const bool may = may_be_given && !member.is_twin() && count != 0 && count <= most_given;
     member.is_given = on_gpu || (may && one_in(3));
     member.on_gpu = on_gpu ? member.places->of_gpu(below(3)) : nullptr;
@@ -670,6 +677,7 @@ class RankLife {
   // A version of before it was named has what it was then, if the pool's directory can say that.
   void cut(LifeFile& file, std::uint64_t version) const {
     const auto held = file.versions.find(version);
+    if (!file.is_named) return;
     if (held != file.versions.end()) {
       file.now = held->second;
     } else if (!pool_->directory().empty()) {
@@ -783,6 +791,7 @@ class RankLife {
   std::array<LifeScalar, 2> scalars_;
   std::vector<LifeFile> files_;
   bool staged_ = false;
+  bool on_gpus_ = false;
   std::uint64_t attempt_ = 0;
 };
 
