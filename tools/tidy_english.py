@@ -8,7 +8,7 @@ and sentences (literals with a blank) only. A turn is found across the ends of l
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 # What may be said, by the path or where it begins; the first two hold the list itself.
 ALLOWED = (
@@ -64,32 +64,31 @@ _DENIED = re.compile(r"\b(?:not|no|nothing|nobody|nowhere|never|none|cannot)\b|n
 # A subject, not a question: "Who waits longer goes ahead".
 _WHO = re.compile(r"(?:^|[.:;] |[|\"(] ?)Who (?!is\b|may\b)\w+(?: [^\s,;:?]+){3}[^?]*$")
 _SENTENCE_END = re.compile(r"(?<=[.;?!]) ")
-_ONLY_MARKS = re.compile(r"//[/<]*|/?\*+/?|#+|!+|;+")
+_MARKS = re.compile(r"[/*#!;](?<!\S.)[/*#!;<]*(?!\S)")  # of comments, and not within a word
+_BLANK_LINES = re.compile(r"\n\s*\n")
 
 
 class _Paragraph:
-    """Lines up to a blank one, without the marks of comments, and where in them each begins."""
+    """Lines up to a blank one, and where in them each begins."""
 
-    def __init__(self) -> None:
+    def __init__(self, number: int, lines: str) -> None:
         self.text = ""
         self._begins: list[tuple[int, int]] = []
-
-    def add(self, number: int, words: list[str]) -> None:
-        self.text += " " if self.text else ""
-        self._begins.append((len(self.text), number))
-        self.text += " ".join(words)
+        for at, line in enumerate(lines.split("\n"), number):
+            words = line.split()
+            self.text += " " if self.text and words else ""
+            self._begins.append((len(self.text), at))
+            self.text += " ".join(words)
 
     def line_at(self, place: int) -> int:
         return max(number for begin, number in self._begins if begin <= place)
 
     def findings(self) -> Iterator[tuple[int, str]]:
-        lower = self.text.lower()
-        if any(sign in lower for sign in SIGNS):
+        if _signs_in(SIGNS, self.text):
             for match in _WORD.finditer(self.text):
                 better = WORDS[int((match.lastgroup or "w0")[1:])][1]
                 yield self.line_at(match.start()), f"'{match.group()}': say {better}"
-        if "yet" in self.text or "Who " in self.text:
-            yield from self._findings_in_sentences()
+        yield from self._findings_in_sentences()
 
     def _findings_in_sentences(self) -> Iterator[tuple[int, str]]:
         begin = 0
@@ -106,15 +105,19 @@ class _Paragraph:
 
 def findings_in(text: str) -> Iterator[tuple[int, str]]:
     """Number of the line, from 1, and what to write instead."""
-    paragraph = _Paragraph()
-    for number, line in enumerate(text.splitlines(), 1):
-        words = [word for word in line.split() if not _ONLY_MARKS.fullmatch(word)]
-        if words:
-            paragraph.add(number, words)
-        else:
-            yield from paragraph.findings()
-            paragraph = _Paragraph()
-    yield from paragraph.findings()
+    bare = _MARKS.sub("", text)
+    signs = _signs_in((*SIGNS, "yet", "who "), bare)
+    begin = 0
+    for gap in (*_BLANK_LINES.finditer(bare), None) if signs else ():
+        lines = bare[begin : gap.start() if gap else None]
+        if _signs_in(signs, lines):
+            yield from _Paragraph(bare.count("\n", 0, begin) + 1, lines).findings()
+        begin = gap.end() if gap else begin
+
+
+def _signs_in(signs: Iterable[str], text: str) -> list[str]:
+    lower = " ".join(text.split()).lower()
+    return [sign for sign in signs if sign in lower]
 
 
 def is_allowed(path: str, message: str) -> bool:
