@@ -166,7 +166,8 @@ _RECORDED = """cp $EXAMPLES/ripples.c ripples.c
 perdure-clang -DRECORD --ipv-record -O2 cg.c -lm -o cg.S
 cp cg.S sp.S
 """
-_PROFILE = "perdure energy profile . --max-bytes 300MB -o disk.json >/dev/null\n"
+_PROFILE = "perdure energy profile . --max-bytes 70MB --writers 1 --repeats 1 --yes " \
+    "-o disk.json >/dev/null\n"
 
 _BENCH = ("benchmarks", "they take minutes; `test_bench*.py` runs each in its short form")
 _CAMPAIGN = ("tests and campaigns", "they are the tests; `docs.commands` finds what none of them "
@@ -258,7 +259,8 @@ HOW: dict[str, list[How]] = {
         Run(other={"| grep '^problem'": "| grep '^problem' || true"}),
     ],
     "docs/energy.md": [
-        Run(_PLAN + _SOLVER + "mkdir data; touch data/x\n", {"2GiB": "300MB"}),
+        Run(_PLAN + _SOLVER + "mkdir data; touch data/x\n",
+            {"2GiB": "70MB --writers 1 --repeats 1"}),
     ],
     "docs/energy_inside.md": [TEXT, TEXT, TEXT],
     "docs/energy_plan.md": [

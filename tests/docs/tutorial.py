@@ -78,10 +78,15 @@ def check_difference(block: str, folder: Path) -> None:
 
 
 def make_commands(folder: Path) -> None:
-    """The names of MPICH's commands that users know, and `python` with numpy."""
+    """The names of MPICH's commands that users know, and `python` with numpy.
+
+    MPICH's launcher is that of the tests, whose ranks yield while they wait.
+    """
     chosen = {"python": str(ROOT / ".venv/bin/python")}
+    mpi = "mpich"
     for name in ("mpicc", "mpifort", "mpiexec", "h5pcc"):
-        chosen[name] = shutil.which(f"{name}.mpich") or shutil.which(name) or "false"
+        chosen[name] = shutil.which(f"{name}.{mpi}") or shutil.which(name) or "false"
+    chosen["mpiexec"] = os.environ.get(f"PERDURE_TEST_MPIEXEC_{mpi}") or chosen["mpiexec"]
     folder.mkdir()
     for name, program in chosen.items():
         (folder / name).write_text(f'#!/bin/sh\nexec {program} "$@"\n')
