@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import array
 import fcntl
-import io
 import json
 import os
 import random
@@ -15,10 +14,12 @@ import sys
 import tempfile
 import termios
 import time
-from contextlib import redirect_stderr, redirect_stdout, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import BinaryIO
 
 import jsonschema
 import pytest
@@ -81,21 +82,37 @@ def hold_to_schema(out: bytes) -> None:
                 jsonschema.validate(document, schema)
 
 
+@contextmanager
+def in_file(descriptor: int, redirect) -> Iterator[BinaryIO]:
+    """What this process and its children write to it."""
+    before = os.dup(descriptor)
+    with tempfile.TemporaryFile() as file:
+        os.dup2(file.fileno(), descriptor)
+        try:
+            how = {"encoding": "utf-8", "newline": "\n", "closefd": False}
+            with open(descriptor, "w", **how) as stream, redirect(stream):
+                yield file
+        finally:
+            os.dup2(before, descriptor)
+            os.close(before)
+
+
 def in_this_process(*words, verbs=None) -> Ran:
     """The command without a process of its own: hundreds of calls in seconds."""
     from perdure.cli import VERBS, command_line
 
-    out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", newline="\n") for _ in range(2))
     code = 0
-    with redirect_stdout(out), redirect_stderr(err):
+    with in_file(1, redirect_stdout) as out, in_file(2, redirect_stderr) as err:
         try:
             command_line(verbs or VERBS)([str(word) for word in words], prog_name="perdure")
         except SystemExit as end:
             code = end.code
-    for stream in (out, err):
-        stream.flush()
-    hold_to_schema(out.buffer.getvalue())
-    return Ran(code, out.buffer.getvalue(), err.buffer.getvalue().decode(), None, 0.0)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        shown, said = (os.pread(file.fileno(), os.fstat(file.fileno()).st_size, 0)
+                       for file in (out, err))  # fmt: skip
+    hold_to_schema(shown)
+    return Ran(code, shown, said.decode(), None, 0.0)
 
 
 class Perdure:
@@ -150,10 +167,12 @@ class Perdure:
 
 
 class PerdureHere(Perdure):
-    """Without a process of its own, save for what starts others or is stopped."""
+    """Without a process of its own, save for what a job is below, or is stopped."""
+
+    WATCHES = ("trace", "ipv")  # a program, which it starts and waits for
 
     def __call__(self, *words, stdin: bytes = b"", limit_s: float = LIMIT_S) -> Ran:
-        if stdin or "--" in words or words[0] == "run":
+        if stdin or words[0] == "run" or "--" in words and words[0] not in self.WATCHES:
             return super().__call__(*words, stdin=stdin, limit_s=limit_s)
         before = os.getcwd()
         os.chdir(self.folder)

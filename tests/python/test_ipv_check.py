@@ -16,6 +16,7 @@ import pytest
 
 from conftest import BUILD, ROOT, a_few
 
+IN_THIS_PROCESS = True
 PROGRAMS = ROOT / "tests/ipv_check"
 BIN = BUILD / "trace/bin"
 PLUGIN = BUILD / "trace/lib/PerdurePass.so"

@@ -13,6 +13,7 @@ import pytest
 from conftest import BUILD, ROOT
 from perdure.ipv.explanation import REMEDIES
 
+IN_THIS_PROCESS = True
 BIN = BUILD / "trace/bin"
 if not (BUILD / "trace/lib/PerdurePass.so").exists() or shutil.which("clang-19") is None:
     pytest.skip("no LLVM 19", allow_module_level=True)
