@@ -22,7 +22,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import perdure
-from conftest import BUILD, ROOT
+from conftest import BUILD, ROOT, SLOW
 from perdure.api.state.refill import Refill
 from perdure.api.state.stored import pack, unpack
 from test_state import same, states
@@ -69,7 +69,7 @@ def test_every_state_is_found_again_equal_by_type_and_value(value):
         assert same(kept(f"{folder}/pool", {"value": value}), {"value": value})
 
 
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=400 if SLOW else 100)
 @given(states, states, st.data())
 def test_old_objects_take_any_new_contents(old, new, data):
     parts = data.draw(st.lists(st.sampled_from([old, new, [old], {"a": old}, (old, [1])])))
@@ -288,7 +288,7 @@ def test_a_loop_that_is_killed_at_random_steps_ends_with_the_same_bits(memory_pa
     print("seed", seed)
     chance = random.Random(seed)
     straight = start("straight").communicate(timeout=100)[0].splitlines()[-1]
-    for _ in range(4):
+    for _ in range(4 if SLOW else 2):
         job = start("killed")
         for _ in range(chance.randint(1, 80)):
             job.stdout.readline()

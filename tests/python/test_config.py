@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import BUILD, MPIS, ROOT, SLOW, Ran, in_this_process
+from conftest import BUILD, MPIS, ROOT, Ran, a_few, in_this_process
 from normal_user import MEMORY, NormalUser, folder_of_a_user
 from perdure.mpi_wrappers import Mixture
 from whole_programs import LANGUAGES, check_cmake, check_language, put_sources, skip_without
@@ -184,12 +184,8 @@ def user(tmp_path_factory) -> Iterator[NormalUser]:
         yield NormalUser(work, pools, [ROOT], {"PERDURE_BUILD": str(BUILD)}, as_root=True)
 
 
-# test_cmake_finds_the_tree builds C++ as well, and test_install.py has both of a prefix.
-@pytest.mark.parametrize("language", [
-    pytest.param(name, marks=pytest.mark.skipif(
-        name in ("c++", "ipv") and not SLOW, reason="PERDURE_SLOW_TESTS=1 runs it"))
-    for name in (*LANGUAGES, "ipv")
-])  # fmt: skip
+# test_install.py has them of a prefix.
+@pytest.mark.parametrize("language", a_few([*LANGUAGES, "ipv"], 1))
 def test_a_program_that_is_built_with_the_tree_survives_a_kill(user, language):
     skip_without(language)
     python = f"env PYTHONPATH=\"$(perdure config --pythonpath)\" '{sys.executable}'"
@@ -217,7 +213,7 @@ def wheel_user(tmp_path_factory) -> Iterator[NormalUser]:
 
 
 def test_what_a_wheel_has_is_enough_for_programs(wheel_user):
-    for language in ("c", "python"):
+    for language in a_few(("c", "python"), 1):
         check_language(wheel_user, language, f"'{sys.executable}'")
     check_cmake(wheel_user)
 

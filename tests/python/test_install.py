@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import BUILD, MPIS, ROOT
+from conftest import BUILD, MPIS, ROOT, a_few
 from normal_user import MEMORY, NormalUser, folder_of_a_user
 from whole_programs import LANGUAGES, check_language, put_sources, skip_without
 
@@ -144,7 +144,7 @@ def user_of(prefix: Path, pools: Path) -> NormalUser:
     return user
 
 
-@pytest.mark.parametrize("language", [*LANGUAGES, "ipv"])
+@pytest.mark.parametrize("language", a_few([*LANGUAGES, "ipv"], 2))
 def test_a_program_that_is_built_with_it_survives_a_kill(user, language):
     skip_without(language)
     python = f"env PYTHONPATH=\"$(perdure config --pythonpath)\" '{sys.executable}'"

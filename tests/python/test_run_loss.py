@@ -220,26 +220,29 @@ def test_launcher_of_an_mpi_that_takes_no_notice_of_early_deaths_is_a_hang(
     assert not processes_with(str(tmp_path))
 
 
-# Each for a few seconds only, whatever becomes of the launcher under test.
+# Each for a few seconds only, whatever becomes of the launcher under test. They hurry when they are
+# about to be killed, five seconds after SIGTERM.
 STUBBORN = """
 kinds = sys.argv[1:]
 while kinds and os.fork(): kinds.pop()
 if not kinds: time.sleep(0.4); sys.exit(3)
 os.setsid()
 until = time.monotonic() + 25
+def pause(short): time.sleep(short if time.monotonic() > until - 20.5 else 0.1)
 if kinds[-1] == "daemonises":
     if os.fork(): os._exit(0)
     time.sleep(25)
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
 if kinds[-1] == "stops":
     while True: os.kill(os.getpid(), signal.SIGSTOP)
 if kinds[-1] == "multiplies":
     for _ in range(3): os.fork()
     while time.monotonic() < until:
         if os.fork() == 0: time.sleep(0.02); os._exit(0)
-        time.sleep(0.01)
+        pause(0.01)
 while time.monotonic() < until:  # another process all the time
-    time.sleep(0.002)
+    pause(0.002)
     if os.fork(): os._exit(0)
     os.setsid()
 """

@@ -155,15 +155,14 @@ def test_locality_says_how_many_pages_get_the_accesses(perdure, trace):
 
 
 @pytest.mark.parametrize(
-    "words",
+    ("kind", "words"),
     [
-        ("sweep", "--mram", "1MiB"),
-        ("sweep", "--mram", "1MiB", "--policy", "lru", "--policy", "mram_fixed"),
-        ("optimise", "--mram", "1MiB"),
-        ("locality",),
+        ("png", ("sweep", "--mram", "1MiB")),
+        ("svg", ("sweep", "--mram", "1MiB", "--policy", "lru", "--policy", "mram_fixed")),
+        ("png", ("optimise", "--mram", "1MiB")),
+        ("svg", ("locality",)),
     ],
 )
-@pytest.mark.parametrize("kind", ["png", "svg"])
 def test_pictures_are_drawn(perdure, trace, tmp_path, words, kind):
     file = tmp_path / f"picture.{kind}"
     ran = perdure("sim", words[0], trace, *words[1:], "--plot", file)

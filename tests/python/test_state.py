@@ -19,6 +19,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from conftest import SLOW
 from perdure.api.errors import Damaged
 from perdure.api.state import stored as array_of_state
 from perdure.api.state import tree
@@ -104,7 +105,7 @@ states = st.recursive(
 )  # fmt: skip
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=300 if SLOW else 100)
 @given(states)
 def test_every_state_comes_back_equal_by_type_and_value(state):
     assert same(round_trip(state), state)
