@@ -99,7 +99,7 @@ def test_lines_of_a_program_compile_without_a_warning(name, block, how, tmp_path
                 ".f90": [tmp_path / "bin/mpifort"]}[language]
     if language == ".f90":
         modules = [ROOT / "fortran/perdure.f90", ROOT / "fortran/perdure_mpi.f90"]
-        words = [*compiler, "-c", "-I", ROOT / "fortran", *modules, source]
+        words = [*compiler, "-fsyntax-only", "-I", ROOT / "fortran", *modules, source]
     else:
         words = [*compiler, "-fsyntax-only", "-Wall", "-Werror", "-Wno-unused-but-set-variable",
                  "-I", ROOT / "include", "-I", snippets.FRAMES, source]

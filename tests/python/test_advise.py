@@ -473,7 +473,7 @@ def test_a_report_of_ipv_record_is_read_and_others_are_refused(perdure, tmp_path
     assert made["advice"][0]["bytes"] == 2 * MIB and made["advice"][0]["names"] == ["u"]
     for wrong in ("[]", "{", '{"reports": [{"objects": [{}]}]}', '{"reports": []}'):
         (tmp_path / "r.json").write_text(wrong)
-        ran = perdure("advise", "--carried", tmp_path / "r.json", "--", "true")
+        ran = in_this_process("advise", "--carried", tmp_path / "r.json", "--", "true")
         assert ran.code == 2 and "r.json" in ran.err, wrong
 
 
