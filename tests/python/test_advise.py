@@ -380,7 +380,7 @@ def nothing_is_left(pools: Path) -> bool:
 
 
 def test_a_serial_program_is_looked_at_and_its_scratch_folders_are_gone(perdure, own_places):
-    made = advised(perdure, LOOPS, "wave", 700, 250, options=["--pool", own_places])
+    made = advised(perdure, LOOPS, "wave", 700, 150, options=["--pool", own_places])
     assert nothing_is_left(own_places)
     assert made["exit_code"] == 0 and not made["program"]["mpi"]
     main = made["advice"][0]
@@ -414,13 +414,13 @@ def test_a_program_in_fortran_that_writes_checkpoints_is_advised_to_commit(perdu
 
 
 def test_a_program_in_python_is_one(perdure):
-    words = [sys.executable, ROOT / "bench/advised_loop.py", 400, 3000]
+    words = [sys.executable, ROOT / "bench/advised_loop.py", 400, 1500]
     made = advised(perdure, *words)
     assert made["program"]["python"] and "perdure.open" in made["advice"][0]["command"]
 
 
 def test_mode_log_is_advised_for_particles_of_which_few_move(perdure):
-    made = advised(perdure, LOOPS, "particles", 400_000, 700)
+    made = advised(perdure, LOOPS, "particles", 400_000, 350)
     main = made["advice"][0]
     assert (main["what"], main["mode"]) == ("pool", "log"), made["program"]["memory"]
 
