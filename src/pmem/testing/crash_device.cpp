@@ -115,7 +115,7 @@ void CrashDevice::store(std::uint64_t offset, const void* source, std::size_t co
   PERDURE_ASSERT(offset + count <= size_bytes_);
   note_direct_stores_before(offset, count);
   std::copy_n(static_cast<const std::byte*>(source), count, volatile_ + offset);
-  counters_.stored_bytes += count;
+  stored_bytes_ += count;
   if (!records_) return;
   const std::uint64_t end = (offset + count + word_bytes - 1) / word_bytes;
   for (std::uint64_t word = offset / word_bytes; word < end; ++word) log_word(word);
@@ -129,8 +129,8 @@ void CrashDevice::store_word(std::uint64_t offset, std::uint64_t word) {
 void CrashDevice::copy(std::uint64_t offset, const void* source, std::size_t count) {
   const std::lock_guard<std::recursive_mutex> lock(mutex_);
   store(offset, source, count);
-  counters_.stored_bytes -= count;
-  counters_.copied_bytes += count;
+  stored_bytes_ -= count;
+  copied_bytes_ += count;
   flush(offset, count);
 }
 
@@ -138,15 +138,15 @@ void CrashDevice::flush(std::uint64_t offset, std::size_t count) {
   if (count == 0) return;
   const std::lock_guard<std::recursive_mutex> lock(mutex_);
   note_direct_stores_before(offset, count);
-  counters_.flush_calls += 1;
+  flush_calls_ += 1;
   if (!records_) return;
-  if (forgotten_flushes != 0 && counters_.flush_calls % forgotten_flushes == 0) return;
+  if (forgotten_flushes != 0 && flush_calls_ % forgotten_flushes == 0) return;
   const std::uint64_t last = (offset + count - 1) / line_bytes_;
   for (std::uint64_t index = offset / line_bytes_; index <= last; ++index) {
     lines_[index].flushed = lines_[index].pending.size();
     lines_[index].flusher = std::this_thread::get_id();
     unfenced_.push_back(index);
-    counters_.flushed_bytes += line_bytes_;
+    flushed_bytes_ += line_bytes_;
   }
 }
 
@@ -156,7 +156,7 @@ Status CrashDevice::fence() {
     note_direct_stores(0, size_bytes_);
     on_fence(*this);
   }
-  const std::uint64_t call = ++counters_.fence_calls;
+  const std::uint64_t call = ++fence_calls_;
   const bool fails =
       call >= failing_fence && call - failing_fence < failing_fences && failing_fence != 0;
   std::erase_if(unfenced_, [&](std::uint64_t index) {

@@ -71,9 +71,9 @@ class CrashDevice final : public Device {
   DeviceFile file() const override;
   std::byte* base() const override { return volatile_; }
   std::uint64_t size_bytes() const override { return size_bytes_; }
+  // Any thread, also one that holds what on_fence waits for: without the lock.
   DeviceCounters counters() const override {
-    const std::lock_guard<std::recursive_mutex> lock(mutex_);
-    return counters_;
+    return {stored_bytes_, copied_bytes_, flushed_bytes_, flush_calls_, fence_calls_, 0};
   }
   Status resize(std::uint64_t size_bytes) override;
   void store(std::uint64_t offset, const void* source, std::size_t count) override;
@@ -135,7 +135,11 @@ class CrashDevice final : public Device {
   std::vector<std::byte> durable_;
   std::vector<Line> lines_;
   std::vector<std::uint64_t> unfenced_;  // lines that were flushed since their thread's last fence
-  DeviceCounters counters_;
+  std::atomic<std::uint64_t> stored_bytes_{0};
+  std::atomic<std::uint64_t> copied_bytes_{0};
+  std::atomic<std::uint64_t> flushed_bytes_{0};
+  std::atomic<std::uint64_t> flush_calls_{0};
+  std::atomic<std::uint64_t> fence_calls_{0};
 };
 
 }  // namespace perdure
