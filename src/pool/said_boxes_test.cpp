@@ -39,6 +39,13 @@ class Boxes : public PoolTest {
     ASSERT_TRUE(committed.ok()) << committed.status().message();
   }
   void close(bool erase) { ASSERT_TRUE(pool_->close_array(std::exchange(u_, {}), erase).ok()); }
+  void close_in_a_version_that_fails() {
+    medium_->failing_fence = medium_->counters().fence_calls + 1;
+    ASSERT_TRUE(pool_->commit_begin().ok());
+    close(false);
+    ASSERT_FALSE(pool_->commit_wait().ok());
+    medium_->failing_fence = 0;
+  }
   // The newest version's; 0: none.
   std::uint64_t noted() {
     crash();
@@ -99,11 +106,7 @@ TEST_F(Boxes, of_a_version_under_way_are_its_array_s_that_is_closed_meanwhile) {
 TEST_F(Boxes, of_a_version_that_fails_go_with_its_array_that_is_closed_meanwhile) {
   begin();
   say(9);
-  medium_->failing_fence = medium_->counters().fence_calls + 1;
-  ASSERT_TRUE(pool_->commit_begin().ok());
-  close(false);
-  ASSERT_FALSE(pool_->commit_wait().ok());
-  medium_->failing_fence = 0;
+  close_in_a_version_that_fails();
   commit();
   EXPECT_EQ(noted(), 5U);
 }
@@ -112,11 +115,7 @@ TEST_F(Boxes, of_an_array_that_was_erased_do_not_come_back_with_another_that_fai
   begin();
   close(true);
   u_ = open_array();
-  medium_->failing_fence = medium_->counters().fence_calls + 1;
-  ASSERT_TRUE(pool_->commit_begin().ok());
-  close(false);
-  ASSERT_FALSE(pool_->commit_wait().ok());
-  medium_->failing_fence = 0;
+  close_in_a_version_that_fails();
   u_ = open_array();
   commit();
   EXPECT_EQ(noted(), 0U);
